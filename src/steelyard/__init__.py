@@ -1,0 +1,93 @@
+"""Steelyard: balance skewed, keyed data over unequal workers.
+
+The flow of a message:
+
+1. its key is hashed (`hash_keys`) and a source chooses a virtual worker for it, one message at a
+   time (`schemes`) or many at once (`Planner` -> `RoutingPlan`);
+2. the virtual worker belongs to a worker (`Assignment`);
+3. the worker keeps a partial state for the key (`Aggregation` over `Count`, `Sum`, ...);
+4. once a slot it tells idle, normal or busy, and virtual workers move (`SteadyRules`);
+5. once a period the partial states of a key are merged into its result.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from steelyard import schemes
+    from steelyard.aggregators import (
+        Aggregation,
+        Aggregator,
+        ApproxDistinct,
+        CollectSet,
+        Count,
+        Max,
+        Mean,
+        Min,
+        Quantiles,
+        Sum,
+        TopK,
+        Variance,
+    )
+    from steelyard.assignment import Assignment, Move
+    from steelyard.delegation import Measurement, PaperRules, Report, Signal, SteadyRules
+    from steelyard.hashing import hash_key, hash_keys
+    from steelyard.planning import Planner, RoutingPlan
+
+__version__: str
+
+__all__ = [
+    "Aggregation",
+    "Aggregator",
+    "ApproxDistinct",
+    "Assignment",
+    "CollectSet",
+    "Count",
+    "Max",
+    "Mean",
+    "Measurement",
+    "Min",
+    "Move",
+    "PaperRules",
+    "Planner",
+    "Quantiles",
+    "Report",
+    "RoutingPlan",
+    "Signal",
+    "SteadyRules",
+    "Sum",
+    "TopK",
+    "Variance",
+    "__version__",
+    "hash_key",
+    "hash_keys",
+    "schemes",
+]
+
+# Loaded when first asked for: `import steelyard` itself is a matter of milliseconds, and an
+# executor loads only what its task uses.
+_HOMES = {
+    "aggregators": (
+        "Aggregation Aggregator ApproxDistinct CollectSet Count Max Mean Min Quantiles Sum TopK "
+        "Variance"
+    ),
+    "assignment": "Assignment Move",
+    "delegation": "Measurement PaperRules Report Signal SteadyRules",
+    "hashing": "hash_key hash_keys",
+    "planning": "Planner RoutingPlan",
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("steelyard")
+    if name == "schemes":
+        return import_module("steelyard.schemes")
+    if name in _HOME_OF:
+        return getattr(import_module(f"steelyard.{_HOME_OF[name]}"), name)
+    raise AttributeError(f"module 'steelyard' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

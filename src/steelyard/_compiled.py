@@ -1,0 +1,27 @@
+"""Compile a numeric loop to machine code.
+
+A plain function enters; a compiled one of the same type leaves. All compiled code of the package
+goes through here, so that its settings stand in one place.
+
+A compiled loop is cached beside its source file and compiled again when *that file* changes. A
+loop that calls a function of another file keeps the old copy of it: after editing such a function
+run `make clean`.
+"""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+try:
+    from numba import njit
+except ImportError as error:  # pragma: no cover - numba is a dependency of the package
+    raise ImportError(
+        "steelyard.schemes and steelyard.hash_keys need numba, which is not installed here: "
+        "install it with 'pip install numba', or route by a RoutingPlan, which needs numpy only"
+    ) from error
+
+Function = Callable[..., Any]
+
+
+def compiled(function: Function) -> Function:
+    """Compile `function`; it releases the interpreter lock while it runs."""
+    return cast("Function", njit(cache=True, nogil=True, error_model="numpy")(function))

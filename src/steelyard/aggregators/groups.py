@@ -1,0 +1,69 @@
+"""Rows to groups: every row's group as a small dense number, and reductions by it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Which group each of some rows belongs to: 0, 1, ... in the order of first appearance.
+
+    >>> groups = Groups.of([pa.array(["b", "a", "b", None])])
+    >>> groups.ids
+    array([0, 1, 0, 2])
+    >>> groups.reduce(pa.array([1, 2, 3, None]), "sum").to_pylist()
+    [4, 2, None]
+    """
+
+    ids: NDArray[np.int64]
+    count: int
+
+    @classmethod
+    def of(cls, columns: list[pa.Array]) -> "Groups":
+        """Rows with equal values in all columns share a group; null equals null."""
+        ids, count = _encode(columns[0])
+        for column in columns[1:]:
+            more_ids, more_count = _encode(column)
+            ids, count = _encode(pa.array(ids * max(more_count, 1) + more_ids))
+        return cls(ids, count)
+
+    def first_rows(self) -> NDArray[np.int64]:
+        """For every group the number of its first row."""
+        first = np.zeros(self.count, np.int64)
+        first[self.ids[::-1]] = np.arange(self.ids.size)[::-1]  # the last one written is the first
+        return first
+
+    def sizes(self) -> NDArray[np.int64]:
+        """For every group its number of rows."""
+        return np.bincount(self.ids, minlength=self.count).astype(np.int64)
+
+    def reduce(self, column: pa.Array, how: str) -> pa.Array:
+        """For every group `how` ("sum", "min", "max", "count") of its values; nulls are skipped."""
+        table = pa.table({"group": self.ids, "value": column})
+        reduced = table.group_by("group", use_threads=False).aggregate([("value", how)])
+        values = reduced[f"value_{how}"].combine_chunks()
+        order = np.argsort(reduced["group"].to_numpy(), kind="stable")
+        return values.take(pa.array(order))
+
+    def pieces(self, column: pa.Array) -> Iterator[tuple[int, pa.Array]]:
+        """Every group with its values, nulls left out, groups without values passed over."""
+        valid = column.is_valid()
+        ids = self.ids[valid.to_numpy(zero_copy_only=False)]
+        order = np.argsort(ids, kind="stable")
+        values = column.filter(valid).take(pa.array(order))
+        ends = np.bincount(ids, minlength=self.count).cumsum()
+        starts = np.concatenate(([0], ends[:-1])) if self.count else ends
+        for group in np.flatnonzero(ends > starts).tolist():
+            yield group, values.slice(starts[group], ends[group] - starts[group])
+
+
+def _encode(column: pa.Array) -> tuple[NDArray[np.int64], int]:
+    if pa.types.is_floating(column.type):  # -0.0 and 0.0 are one key, as in Spark
+        column = pc.add(column, pa.scalar(0, column.type))
+    encoded = pc.dictionary_encode(column, null_encoding="encode")
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)

@@ -1,0 +1,248 @@
+"""Count, sum, minimum, maximum, mean, variance."""
+
+import decimal
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from steelyard.aggregators.base import Aggregator, States, refuse_unless
+from steelyard.aggregators.groups import Groups
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal128(kind)
+    )
+
+
+def _sum_type(kind: pa.DataType) -> pa.DataType:
+    """What Spark's sum of such a column is."""
+    if pa.types.is_decimal(kind):
+        return pa.decimal128(min(38, kind.precision + 10), kind.scale)
+    return pa.float64() if pa.types.is_floating(kind) else pa.int64()
+
+
+def _sum(column: pa.Array, groups: Groups) -> pa.Array:
+    """Sums per group in the column's own type; one that does not fit is an error, never wrong."""
+    kind = column.type
+    if pa.types.is_integer(kind) and len(column) - column.null_count:
+        lowest, highest = pc.min_max(column).as_py().values()
+        if max(abs(lowest), abs(highest)) * len(column) >= 2**63:
+            # 38 digits hold 2^63 times more rows than there can be.
+            column = column.cast(pa.decimal128(38, 0))
+    try:
+        return groups.reduce(column, "sum").cast(kind)
+    except pa.ArrowInvalid as error:
+        raise OverflowError(
+            f"a sum does not fit into {kind}: cast the column to decimal or double"
+        ) from error
+
+
+class Count(Aggregator):
+    """How many rows; of a column, how many that are not null."""
+
+    function = "count"
+
+    def __init__(self, column: str | None = None) -> None:
+        self.column = column or ""
+
+    @property
+    def name(self) -> str:
+        return f"count({self.column})" if self.column else "count"
+
+    @property
+    def columns(self) -> list[str]:
+        return [self.column] if self.column else []
+
+    def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
+        return {"count": pa.int64()}
+
+    def add(self, batch: pa.RecordBatch, groups: Groups) -> States:
+        if not self.column:
+            return [pa.array(groups.sizes())]
+        return [groups.reduce(batch.column(self.column), "count")]
+
+    def merge(self, states: States, groups: Groups) -> States:
+        return [_sum(states[0], groups)]
+
+    def result(self, states: States) -> pa.Array:
+        return states[0]
+
+    def result_type(self, schema: pa.Schema) -> pa.DataType:
+        return pa.int64()
+
+
+class Sum(Aggregator):
+    """The sum, null if all values are; a long, a double or a decimal, as in Spark."""
+
+    function = "sum"
+
+    def check(self, schema: pa.Schema) -> None:
+        super().check(schema)
+        kind = schema.field(self.column).type
+        refuse_unless(_is_number(kind), self, kind, "numbers")
+
+    def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
+        return {"sum": _sum_type(schema.field(self.column).type)}
+
+    def add(self, batch: pa.RecordBatch, groups: Groups) -> States:
+        column = batch.column(self.column)
+        return [_sum(column.cast(_sum_type(column.type)), groups)]
+
+    def merge(self, states: States, groups: Groups) -> States:
+        return [_sum(states[0], groups)]
+
+    def result(self, states: States) -> pa.Array:
+        return states[0]
+
+    def result_type(self, schema: pa.Schema) -> pa.DataType:
+        return _sum_type(schema.field(self.column).type)
+
+
+class _Extreme(Aggregator):
+    """The state is the result: one value."""
+
+    how: ClassVar[str]
+
+    def check(self, schema: pa.Schema) -> None:
+        super().check(schema)
+        kind = schema.field(self.column).type
+        refuse_unless(not pa.types.is_nested(kind), self, kind, "values with an order")
+
+    def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
+        return {self.how: schema.field(self.column).type}
+
+    def add(self, batch: pa.RecordBatch, groups: Groups) -> States:
+        return [self._reduce(batch.column(self.column), groups)]
+
+    def merge(self, states: States, groups: Groups) -> States:
+        return [self._reduce(states[0], groups)]
+
+    def _reduce(self, column: pa.Array, groups: Groups) -> pa.Array:
+        return groups.reduce(column, self.how).cast(column.type)
+
+    def result(self, states: States) -> pa.Array:
+        return states[0]
+
+    def result_type(self, schema: pa.Schema) -> pa.DataType:
+        return schema.field(self.column).type
+
+
+class Min(_Extreme):
+    """The least value, null if all are; NaN is above all numbers, as in Spark."""
+
+    function = "min"
+    how = "min"
+
+
+class Max(_Extreme):
+    """The greatest value, null if all are; NaN is above all numbers, as in Spark."""
+
+    function = "max"
+    how = "max"
+
+    def _reduce(self, column: pa.Array, groups: Groups) -> pa.Array:
+        greatest = super()._reduce(column, groups)
+        if not pa.types.is_floating(column.type):
+            return greatest
+        has_nan = groups.reduce(pc.is_nan(column).cast(pa.int8()), "max")
+        is_nan = pc.fill_null(pc.equal(has_nan, pa.scalar(1, has_nan.type)), False)
+        return pc.if_else(is_nan, pa.scalar(float("nan"), column.type), greatest)
+
+
+class Mean(Aggregator):
+    """The mean of the values that are not null: a double, or a decimal with four more digits."""
+
+    function = "avg"
+
+    def check(self, schema: pa.Schema) -> None:
+        super().check(schema)
+        kind = schema.field(self.column).type
+        refuse_unless(_is_number(kind), self, kind, "numbers")
+
+    def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
+        return {"sum": self._sum_type(schema.field(self.column).type), "count": pa.int64()}
+
+    @staticmethod
+    def _sum_type(kind: pa.DataType) -> pa.DataType:
+        return _sum_type(kind) if pa.types.is_decimal(kind) else pa.float64()
+
+    def add(self, batch: pa.RecordBatch, groups: Groups) -> States:
+        column = batch.column(self.column)
+        total = column.cast(self._sum_type(column.type), safe=False)
+        return [_sum(total, groups), groups.reduce(column, "count")]
+
+    def merge(self, states: States, groups: Groups) -> States:
+        return [_sum(states[0], groups), _sum(states[1], groups)]
+
+    def result(self, states: States) -> pa.Array:
+        total, count = states
+        if not pa.types.is_decimal(total.type):
+            return pc.divide(total, count.cast(pa.float64()))
+        kind = self._mean_type(total.type.precision - 10, total.type.scale)
+        step = decimal.Decimal(1).scaleb(-kind.scale)
+        with decimal.localcontext(prec=60, rounding=decimal.ROUND_HALF_UP):
+            means = [
+                None if whole is None else (whole / number).quantize(step)
+                for whole, number in zip(total.to_pylist(), count.to_pylist(), strict=True)
+            ]
+        return pa.array(means, kind)
+
+    @staticmethod
+    def _mean_type(precision: int, scale: int) -> pa.DataType:
+        return pa.decimal128(min(38, precision + 4), min(38, scale + 4))
+
+    def result_type(self, schema: pa.Schema) -> pa.DataType:
+        kind = schema.field(self.column).type
+        if pa.types.is_decimal(kind):
+            return self._mean_type(kind.precision, kind.scale)
+        return pa.float64()
+
+
+class Variance(Aggregator):
+    """The variance of the values that are not null: of a sample, or of a whole population.
+
+    Null where it is not defined: for no values, and for one value of a sample.
+    """
+
+    def __init__(self, column: str, population: bool = False) -> None:
+        super().__init__(column)
+        self.population = population
+
+    @property
+    def name(self) -> str:
+        return f"{'var_pop' if self.population else 'var_samp'}({self.column})"
+
+    def check(self, schema: pa.Schema) -> None:
+        super().check(schema)
+        kind = schema.field(self.column).type
+        refuse_unless(_is_number(kind), self, kind, "numbers")
+
+    def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
+        return {"count": pa.int64(), "mean": pa.float64(), "squares": pa.float64()}
+
+    def add(self, batch: pa.RecordBatch, groups: Groups) -> States:
+        column = batch.column(self.column).cast(pa.float64(), safe=False)
+        counts = column.is_valid().cast(pa.int64())
+        return self.merge([counts, column, pa.nulls(len(column), pa.float64())], groups)
+
+    def merge(self, states: States, groups: Groups) -> States:
+        counts = states[0].to_numpy()
+        means, squares = (pc.fill_null(part, 0.0).to_numpy() for part in states[1:])
+        total = np.bincount(groups.ids, counts, groups.count)
+        divisor = np.maximum(total, 1)
+        mean = np.bincount(groups.ids, counts * means, groups.count) / divisor
+        # Squares around the parts' own means, moved to the common mean.
+        apart = np.where(counts > 0, means - mean[groups.ids], 0.0)
+        moved = np.bincount(groups.ids, squares + counts * apart**2, groups.count)
+        return [pa.array(total.astype(np.int64)), pa.array(mean), pa.array(moved)]
+
+    def result(self, states: States) -> pa.Array:
+        counts, squares = states[0].to_numpy(), states[2].to_numpy()
+        freedom = counts if self.population else counts - 1
+        return pa.array(squares / np.maximum(freedom, 1), mask=freedom < 1)
+
+    def result_type(self, schema: pa.Schema) -> pa.DataType:
+        return pa.float64()

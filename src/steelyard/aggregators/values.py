@@ -1,0 +1,165 @@
+"""Collect the values of a key: all distinct ones, or the most frequent."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from steelyard.aggregators.base import Aggregator, States, refuse_unless
+from steelyard.aggregators.groups import Groups
+from steelyard.validation import require_whole
+
+
+def _refuse_nested(aggregator: Aggregator, schema: pa.Schema) -> None:
+    kind = schema.field(aggregator.column).type
+    refuse_unless(not pa.types.is_nested(kind), aggregator, kind, "values with an order")
+
+
+def _spread_lists(lists: pa.ListArray, groups: Groups) -> tuple[pa.Array, NDArray[np.int64]]:
+    """All elements of the lists, and the group of each."""
+    lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    return lists.flatten(), np.repeat(groups.ids, lengths)
+
+
+def _as_lists(values: pa.Array, ids: NDArray[np.int64], count: int) -> pa.ListArray:
+    """Lists of the values of each group; `ids` must rise."""
+    ends = np.bincount(ids, minlength=count).cumsum()
+    offsets = np.concatenate(([0], ends)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), values)
+
+
+class CollectSet(Aggregator):
+    """The distinct values that are not null, in rising order."""
+
+    function = "collect_set"
+
+    def check(self, schema: pa.Schema) -> None:
+        super().check(schema)
+        _refuse_nested(self, schema)
+
+    def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
+        return {"values": self.result_type(schema)}
+
+    def add(self, batch: pa.RecordBatch, groups: Groups) -> States:
+        return [self._distinct(batch.column(self.column), groups.ids, groups.count)]
+
+    def merge(self, states: States, groups: Groups) -> States:
+        return [self._distinct(*_spread_lists(states[0], groups), groups.count)]
+
+    @staticmethod
+    def _distinct(values: pa.Array, ids: NDArray[np.int64], count: int) -> pa.Array:
+        pairs = pa.table({"group": ids, "value": values}).filter(pc.field("value").is_valid())
+        pairs = pairs.group_by(["group", "value"], use_threads=False).aggregate([])
+        pairs = pairs.sort_by([("group", "ascending"), ("value", "ascending")]).combine_chunks()
+        distinct = pairs["value"].combine_chunks().cast(values.type)
+        return _as_lists(distinct, pairs["group"].to_numpy(), count)
+
+    def result(self, states: States) -> pa.Array:
+        return states[0]
+
+    def result_type(self, schema: pa.Schema) -> pa.DataType:
+        return pa.list_(schema.field(self.column).type)
+
+
+class TopK(Aggregator):
+    """The `k` most frequent values of a key, with counts and how far these may be off.
+
+    Up to `capacity` different values are counted for each key. As long as no key has more, the
+    counts are exact. Beyond that the smallest are dropped and the others lowered by as much
+    (a Misra-Gries summary, merged as in Agarwal et al., *Mergeable Summaries*, 2012): the true
+    count of any value is at least its `count` and at most its `count + error`, and `error` is at
+    most the key's messages / (capacity + 1).
+    """
+
+    function = "top_k"
+
+    def __init__(self, column: str, k: int = 10, capacity: int | None = None) -> None:
+        super().__init__(column)
+        require_whole("k", k, least=1)
+        self.k = k
+        self.capacity = 10 * k if capacity is None else capacity
+        require_whole("capacity", self.capacity, least=k)
+
+    def check(self, schema: pa.Schema) -> None:
+        super().check(schema)
+        _refuse_nested(self, schema)
+
+    def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
+        kind = schema.field(self.column).type
+        return {
+            "values": pa.list_(kind),
+            "counts": pa.list_(pa.int64()),
+            "error": pa.int64(),
+        }
+
+    def add(self, batch: pa.RecordBatch, groups: Groups) -> States:
+        values = batch.column(self.column)
+        ones = np.ones(len(values), np.int64)
+        return self._summarise(values, groups.ids, ones, np.zeros(groups.count, np.int64))
+
+    def merge(self, states: States, groups: Groups) -> States:
+        values, ids = _spread_lists(states[0], groups)
+        counts = states[1].flatten().to_numpy()
+        errors = groups.reduce(states[2], "sum").to_numpy().astype(np.int64)
+        return self._summarise(values, ids, counts, errors)
+
+    def _summarise(
+        self,
+        values: pa.Array,
+        ids: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        errors: NDArray[np.int64],
+    ) -> States:
+        pairs = pa.table({"group": ids, "value": values, "count": counts})
+        pairs = pairs.filter(pc.field("value").is_valid())
+        pairs = pairs.group_by(["group", "value"], use_threads=False).aggregate([("count", "sum")])
+        pairs = _by_frequency(pairs.rename_columns(["group", "value", "count"]))
+        groups, totals = pairs["group"].to_numpy(), pairs["count"].to_numpy()
+        # The first count that has no place is taken off all, which leaves `capacity` or fewer.
+        surplus = np.zeros(errors.size, np.int64)
+        first_out = _rank_in_group(groups) == self.capacity
+        surplus[groups[first_out]] = totals[first_out]
+        lowered = totals - surplus[groups]
+        keep = lowered > 0
+        kept = pairs["value"].combine_chunks().filter(pa.array(keep)).cast(values.type)
+        return [
+            _as_lists(kept, groups[keep], errors.size),
+            _as_lists(pa.array(lowered[keep]), groups[keep], errors.size),
+            pa.array(errors + surplus),
+        ]
+
+    def result(self, states: States) -> pa.Array:
+        everyone = Groups(np.arange(len(states[0])), len(states[0]))
+        values, ids = _spread_lists(states[0], everyone)
+        pairs = pa.table({"group": ids, "value": values, "count": states[1].flatten()})
+        pairs = _by_frequency(pairs)
+        groups = pairs["group"].to_numpy()
+        keep = _rank_in_group(groups) < self.k
+        top = pairs.filter(pa.array(keep)).combine_chunks()
+        errors = states[2].take(top["group"].combine_chunks())
+        entries = pa.StructArray.from_arrays(
+            [top["value"].combine_chunks(), top["count"].combine_chunks(), errors],
+            fields=list(self._entry_type(values.type)),
+        )
+        return _as_lists(entries, groups[keep], len(states[0]))
+
+    @staticmethod
+    def _entry_type(kind: pa.DataType) -> Any:
+        return pa.struct([("value", kind), ("count", pa.int64()), ("error", pa.int64())])
+
+    def result_type(self, schema: pa.Schema) -> pa.DataType:
+        return pa.list_(self._entry_type(schema.field(self.column).type))
+
+
+def _by_frequency(pairs: pa.Table) -> pa.Table:
+    """By group, the highest counts first; the value breaks ties, so that order is no accident."""
+    order = [("group", "ascending"), ("count", "descending"), ("value", "ascending")]
+    return pairs.sort_by(order).combine_chunks()
+
+
+def _rank_in_group(ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """0, 1, 2, ... within each run of equal ids; `ids` must rise."""
+    ranks: NDArray[np.int64] = np.arange(ids.size) - np.searchsorted(ids, ids)
+    return ranks

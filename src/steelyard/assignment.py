@@ -1,0 +1,176 @@
+"""Who owns which virtual worker.
+
+Moves enter; for every virtual worker its worker leaves. The number of virtual workers never
+changes, so each keeps its part of the stream whoever owns it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.validation import require_whole
+
+
+@dataclass(frozen=True)
+class Move:
+    """One virtual worker leaving `giver` for `taker`."""
+
+    virtual: int
+    giver: int
+    taker: int
+
+
+class Assignment:
+    """Virtual workers to workers, each worker's in the order in which it got them.
+
+    Workers keep their numbers: one that is removed leaves a gap, one that is added gets the next
+    free number.
+
+    >>> assignment = Assignment.equal(workers=2, each=3)
+    >>> assignment.owned(1)
+    [3, 4, 5]
+    >>> assignment.give(giver=1, taker=0, count=2)
+    [Move(virtual=5, giver=1, taker=0), Move(virtual=4, giver=1, taker=0)]
+    >>> assignment.owners
+    array([0, 0, 0, 1, 0, 0], dtype=int32)
+    """
+
+    def __init__(self, owned: Mapping[int, Iterable[int]]) -> None:
+        self._owned: dict[int, list[int]] = {
+            int(w): list(virtuals) for w, virtuals in owned.items()
+        }
+        everything = sorted(virtual for virtuals in self._owned.values() for virtual in virtuals)
+        if not self._owned:
+            raise ValueError("an assignment needs at least one worker, got none")
+        if everything != list(range(len(everything))):
+            raise ValueError(
+                "an assignment must give every virtual worker from 0 on to exactly one worker"
+            )
+        self._owners = np.empty(len(everything), np.int32)
+        for worker, virtuals in self._owned.items():
+            self._owners[virtuals] = worker
+
+    @classmethod
+    def equal(cls, workers: int, each: int) -> Self:
+        """The start: every worker owns `each` virtual workers."""
+        require_whole("workers", workers, least=1)
+        require_whole("each", each, least=1)
+        return cls({w: range(w * each, (w + 1) * each) for w in range(workers)})
+
+    @property
+    def workers(self) -> list[int]:
+        """The workers' numbers."""
+        return list(self._owned)
+
+    @property
+    def virtual_workers(self) -> int:
+        """How many virtual workers there are."""
+        return self._owners.size
+
+    @property
+    def owners(self) -> NDArray[np.int32]:
+        """For every virtual worker its worker (a copy): `owners[virtual]` routes on."""
+        return self._owners.copy()
+
+    def owned(self, worker: int) -> list[int]:
+        """The virtual workers of a worker, oldest first."""
+        return list(self._owned[self._known(worker)])
+
+    def count(self, worker: int) -> int:
+        """How many virtual workers a worker owns."""
+        return len(self._owned[self._known(worker)])
+
+    def give(self, giver: int, taker: int, count: int = 1) -> list[Move]:
+        """Move the giver's last `count` virtual workers to the end of the taker's."""
+        require_whole("count", count, least=0, most=self.count(giver))
+        if self._known(taker) == giver:
+            raise ValueError(f"worker {giver} cannot give virtual workers to itself")
+        moves = []
+        for _ in range(count):
+            virtual = self._owned[giver].pop()
+            self._owned[taker].append(virtual)
+            self._owners[virtual] = taker
+            moves.append(Move(virtual, giver, taker))
+        return moves
+
+    def add_worker(self, worker: int | None = None) -> list[Move]:
+        """A new worker gets an average worker's part, each of the others giving its share."""
+        if worker is None:
+            worker = max(self._owned) + 1
+        require_whole("worker", worker, least=0)
+        if worker in self._owned:
+            raise ValueError(f"worker {worker} is there already")
+        others = self.workers
+        counts = [self.count(other) for other in others]
+        shares = _in_proportion(self.virtual_workers // (len(others) + 1), counts)
+        self._owned[int(worker)] = []
+        return [
+            move
+            for other, share in zip(others, shares, strict=True)
+            for move in self.give(other, worker, share)
+        ]
+
+    def remove_worker(self, worker: int) -> list[Move]:
+        """Hand out a worker's virtual workers at once, in proportion to what the others own.
+
+        Nothing else moves.
+        """
+        leaving = self.count(worker)
+        others = [other for other in self._owned if other != worker]
+        if not others:
+            raise ValueError(f"worker {worker} is the last one and cannot be removed")
+        shares = _in_proportion(leaving, [self.count(other) for other in others])
+        moves = [
+            move
+            for other, share in zip(others, shares, strict=True)
+            for move in self.give(worker, other, share)
+        ]
+        del self._owned[worker]
+        return moves
+
+    def _known(self, worker: int) -> int:
+        if worker not in self._owned:
+            raise ValueError(f"there is no worker {worker}; the workers are {self.workers}")
+        return worker
+
+    def copy(self) -> "Assignment":
+        """An independent assignment that starts out equal to this one."""
+        return Assignment(self._owned)
+
+    def save(self) -> dict[str, Any]:
+        """The assignment ready for JSON, order included."""
+        return {
+            "workers": self.workers,
+            "owned": [list(virtuals) for virtuals in self._owned.values()],
+        }
+
+    @classmethod
+    def resume(cls, saved: Mapping[str, Any]) -> Self:
+        """The assignment that `save` described."""
+        return cls(dict(zip(saved["workers"], saved["owned"], strict=True)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Assignment) and self._owned == other._owned
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        counts = {worker: len(virtuals) for worker, virtuals in self._owned.items()}
+        return f"Assignment({counts})"
+
+
+def _in_proportion(total: int, weights: Sequence[int]) -> list[int]:
+    """Whole numbers that add up to `total`, in proportion to `weights` (equal if all are 0)."""
+    whole = sum(weights)
+    if whole == 0:
+        weights = [1] * len(weights)
+        whole = len(weights)
+    shares = [total * weight // whole for weight in weights]
+    remainders = [total * weight % whole for weight in weights]
+    by_remainder = sorted(range(len(weights)), key=lambda i: (-remainders[i], i))
+    for i in by_remainder[: total - sum(shares)]:
+        shares[i] += 1
+    return shares

@@ -1,0 +1,36 @@
+"""What passes between workers and sources."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Signal(Enum):
+    """What a worker tells the sources with an acknowledgement."""
+
+    IDLE = "idle"
+    NORMAL = "normal"
+    BUSY = "busy"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What every acknowledgement carries: the slot that the worker finished, and its state."""
+
+    slot: int
+    state: Signal
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a worker saw of itself in one slot. It never leaves the worker."""
+
+    arrivals: float = 0.0
+    """Messages that arrived."""
+    backlog: float = 0.0
+    """Messages that wait at the end of the slot."""
+    service_time: float = 0.0
+    """Mean seconds that one message takes."""
+    busy: float = 0.0
+    """Seconds spent on messages."""
+    memory: float = 0.0
+    """Keys, or bytes, held."""

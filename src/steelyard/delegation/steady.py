@@ -1,0 +1,365 @@
+"""The steady delegation: the paper's signals, with rules that converge and stay there."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from steelyard.assignment import Assignment, Move
+from steelyard.delegation.base import Rules, SourceSide, WorkerSide
+from steelyard.delegation.measures import Measure, Work
+from steelyard.delegation.signals import Measurement, Report, Signal
+from steelyard.validation import require_between, require_whole
+
+_RECENT = 1
+"""A wish counts while it was heard in this slot or in as many before it."""
+
+_LONELY_SLOTS = 8
+"""A worker that stays busy with a single virtual worker this long loses that too."""
+
+_QUARANTINE = (16, 1024)
+"""Slots until a worker without virtual workers is tried again: at first, and at most."""
+
+_MOST_PATIENCE = 16
+
+_GROWTH = 3
+"""An idle worker grows by at most a third a slot, or it would shoot past its share."""
+
+_MEMORY = 64
+"""Slots for which it is remembered with how many virtual workers a worker was busy."""
+
+_UNKNOWN = 2**31
+
+
+@dataclass(frozen=True, kw_only=True)
+class SteadyRules(Rules):
+    """What a worker says stays one of three states; what is done about it is new.
+
+    A worker smooths its utilisation and knows what one of its virtual workers weighs: it is idle
+    only if one more would fit, busy only if one less would not make it idle (or beyond
+    `overload`). A source lets a wish grow while it is fully met, forgets it with the next report,
+    moves several virtual workers at once, and, where nobody is idle, lets a busy worker give to
+    normal ones after `patience` slots. A worker that is busy with a single virtual worker for
+    long is left alone for a while, then tried again.
+
+    While sources cannot keep up every worker is busy; then each compares its busy time with a fair
+    one and wants to be within `band` of it.
+
+    Meant for 20 virtual workers per worker or more (100 is a good number).
+    """
+
+    measure: Measure = Work()
+    overload: float = 0.95
+    smoothing: float = 0.3
+    """Weight of the newest slot in the utilisation."""
+    patience: int = 2
+    band: float = 0.03
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_between("overload", self.overload, least=self.high)
+        require_between("smoothing", self.smoothing, above=0, most=1)
+        require_whole("patience", self.patience, least=1, most=_MOST_PATIENCE)
+        require_between("band", self.band, above=0, most=1)
+
+    def worker(self, slot: float) -> WorkerSide:
+        return _SteadyWorker(self, slot)
+
+    def source(self, assignment: Assignment) -> SourceSide:
+        return _SteadySource(self, assignment)
+
+
+class _SteadyWorker(WorkerSide):
+    def __init__(self, rules: SteadyRules, slot: float) -> None:
+        super().__init__(slot)
+        self._rules = rules
+        self._utilisation = 0.0
+        self._owned: float | None = None
+        self._compared = False
+
+    def _state(
+        self, seen: Measurement, owned: float, seconds: float, fair_busy: float | None
+    ) -> Signal:
+        compare = fair_busy is not None
+        if fair_busy is not None:
+            newest = seen.busy / fair_busy
+        else:
+            newest = self._rules.measure.utilisation(seen, seconds)
+        # What was measured with other virtual workers, or by the other measure, says nothing.
+        if owned != self._owned or compare != self._compared:
+            self._utilisation = newest
+        else:
+            self._utilisation += self._rules.smoothing * (newest - self._utilisation)
+        self._owned, self._compared = owned, compare
+        one = self._utilisation / owned if owned else 0.0
+        return self._by_comparison(one) if compare else self._by_thresholds(one)
+
+    def _by_thresholds(self, one: float) -> Signal:
+        rules, u = self._rules, self._utilisation
+        if u < rules.low and u + one <= rules.high:
+            return Signal.IDLE
+        if u > rules.high and (u - one >= rules.low or u > rules.overload):
+            return Signal.BUSY
+        return Signal.NORMAL
+
+    def _by_comparison(self, one: float) -> Signal:
+        # Beyond half of a virtual worker from what is fair, moving one brings it closer; a little
+        # more keeps it from coming straight back.
+        band = max(self._rules.band, 0.6 * one)
+        if self._utilisation < 1 - band:
+            return Signal.IDLE
+        if self._utilisation > 1 + band:
+            return Signal.BUSY
+        return Signal.NORMAL
+
+    def save(self) -> dict[str, Any]:
+        mine = {
+            "utilisation": self._utilisation,
+            "owned": self._owned,
+            "compared": self._compared,
+        }
+        return {**super().save(), **mine}
+
+    def _restore(self, saved: Mapping[str, Any]) -> None:
+        super()._restore(saved)
+        self._utilisation = saved["utilisation"]
+        self._owned = saved["owned"]
+        self._compared = saved["compared"]
+
+
+@dataclass
+class _Standing:
+    """What a source remembers of a worker."""
+
+    patience: int
+    slot: int = -10
+    """Of the last report."""
+    state: Signal = Signal.NORMAL
+    since: int = 0
+    """The slot in which it came into this state."""
+    step: int = 1
+    want: int = 0
+    """Virtual workers that it still wishes to get, or, if negative, to give."""
+    met: bool = False
+    """Whether all of its last wish came true."""
+    unmet_slots: int = 0
+    """Reports in a row as busy with nobody to give to."""
+    too_many: int = _UNKNOWN
+    """The fewest virtual workers with which it was busy lately."""
+    too_many_slot: int = -10
+    lonely_slots: int = 0
+    """Reports in a row as busy with a single virtual worker."""
+    traded_slot: int = -10
+    traded: int = 0
+    """Virtual workers that it got, less those that it gave, at the end of that slot."""
+    tried_by: int = -1
+    """The busy worker that gave to it while it was normal; judged by its next report."""
+    retry: int = -1
+    """The slot from which it may be tried again; -1: it is not in quarantine."""
+    quarantine: int = _QUARANTINE[0]
+
+
+class _SteadySource(SourceSide):
+    def __init__(self, rules: SteadyRules, assignment: Assignment) -> None:
+        super().__init__(assignment)
+        self._rules = rules
+        self._most_step = max(1, assignment.virtual_workers // len(assignment.workers))
+        self._standings: dict[int, _Standing] = {}
+        for worker in assignment.workers:
+            self._join(worker)
+
+    def _join(self, worker: int) -> None:
+        standing = _Standing(patience=self._rules.patience)
+        if self.assignment.count(worker) == 0:
+            standing.retry = 0
+        self._standings[worker] = standing
+
+    def _leave(self, worker: int) -> None:
+        del self._standings[worker]
+        for standing in self._standings.values():
+            if standing.tried_by == worker:
+                standing.tried_by = -1
+
+    def _react(self, worker: int, report: Report) -> list[Move]:
+        standing = self._standings[worker]
+        self._judge_trial(standing, report.state)
+        self._note(standing, report)
+        self._learn(worker)
+        if self._is_quarantined(worker, report.state):
+            return []
+        owned = self.assignment.count(worker)
+        # The report does not know yet what others traded with this worker at the end of its slot.
+        traded = self._traded(worker, report.slot)
+        moves: list[Move] = []
+        if report.state is Signal.IDLE:
+            wish = min(standing.step, max(1, owned // _GROWTH), self._gap(worker))
+            standing.want = max(0, wish - max(0, traded))
+            moves += self._match(worker)
+        elif report.state is Signal.BUSY:
+            standing.want = -max(0, self._busy_wish(standing, owned) - max(0, -traded))
+            moves += self._retry_quarantined(worker)
+            moves += self._match(worker)
+            moves += self._give_to_normal(worker)
+        standing.met = bool(moves) and standing.want == 0
+        if standing.retry < 0 and self.assignment.count(worker) == 0:
+            self._quarantine(standing)
+        return moves
+
+    def _judge_trial(self, standing: _Standing, state: Signal) -> None:
+        """A normal worker that took from a busy one now tells whether that was a good idea."""
+        if standing.tried_by < 0:
+            return
+        giver = self._standings[standing.tried_by]
+        standing.tried_by = -1
+        if state is Signal.BUSY:
+            giver.patience = min(2 * giver.patience, _MOST_PATIENCE)
+        else:
+            giver.patience = max(giver.patience - 1, self._rules.patience)
+
+    def _note(self, standing: _Standing, report: Report) -> None:
+        same = standing.state is report.state and report.slot - standing.slot <= 2
+        if not same:
+            standing.since = report.slot
+            standing.unmet_slots = 0
+        if report.state is Signal.NORMAL or not same:
+            standing.step = 1
+        elif standing.met:
+            standing.step = min(2 * standing.step, self._most_step)
+        standing.want = 0  # whatever it wished before is stale
+        standing.met = False
+        standing.slot, standing.state = report.slot, report.state
+
+    def _learn(self, worker: int) -> None:
+        """Remember how many virtual workers were too many, and forget it when they are not."""
+        standing = self._standings[worker]
+        if standing.slot - standing.too_many_slot > _MEMORY:
+            standing.too_many = _UNKNOWN
+        measured_with = self.assignment.count(worker) - self._traded(worker, standing.slot)
+        if standing.state is Signal.BUSY:
+            standing.too_many = min(standing.too_many, measured_with)
+            standing.too_many_slot = standing.slot
+        elif standing.state is Signal.IDLE and measured_with >= standing.too_many:
+            standing.too_many = _UNKNOWN
+
+    def _gap(self, worker: int) -> int:
+        """Half the way to what was too many, at least one."""
+        return max(1, (self._standings[worker].too_many - self.assignment.count(worker)) // 2)
+
+    def _busy_wish(self, standing: _Standing, owned: int) -> int:
+        standing.lonely_slots = standing.lonely_slots + 1 if owned == 1 else 0
+        floor = 0 if standing.lonely_slots >= _LONELY_SLOTS else 1
+        return max(0, min(standing.step, max(1, owned // 2), owned - floor))
+
+    def _match(self, worker: int) -> list[Move]:
+        """Trade with workers of the opposite wish, the longest waiting first."""
+        mine = self._standings[worker]
+        moves: list[Move] = []
+        for other in self._waiting_for(worker):
+            if mine.want == 0:
+                break
+            theirs = self._standings[other]
+            count = min(abs(mine.want), abs(theirs.want))
+            giver, taker = (worker, other) if mine.want < 0 else (other, worker)
+            moves += self._trade(giver, taker, count, mine.slot)
+            for standing in (mine, theirs):
+                standing.want += -count if standing.want > 0 else count
+            theirs.met = theirs.want == 0
+        return moves
+
+    def _trade(self, giver: int, taker: int, count: int, slot: int) -> list[Move]:
+        for worker, change in ((giver, -count), (taker, count)):
+            standing = self._standings[worker]
+            standing.traded = self._traded(worker, slot) + change
+            standing.traded_slot = slot
+        return self.assignment.give(giver, taker, count)
+
+    def _traded(self, worker: int, slot: int) -> int:
+        standing = self._standings[worker]
+        return standing.traded if standing.traded_slot == slot else 0
+
+    def _waiting_for(self, worker: int) -> list[int]:
+        mine = self._standings[worker]
+        waiting = [
+            other
+            for other, standing in self._standings.items()
+            if standing.want * mine.want < 0 and standing.slot >= mine.slot - _RECENT
+        ]
+        # Among those who wait equally long: the smallest taker, the largest giver.
+        sign = -1 if mine.want > 0 else 1
+        return sorted(
+            waiting,
+            key=lambda other: (self._standings[other].since, sign * self.assignment.count(other)),
+        )
+
+    def _give_to_normal(self, worker: int) -> list[Move]:
+        """Where nobody is idle, those who are neither may still have room."""
+        mine = self._standings[worker]
+        if mine.want == 0:
+            mine.unmet_slots = 0
+            return []
+        mine.unmet_slots += 1
+        if mine.unmet_slots < mine.patience:
+            return []
+        moves: list[Move] = []
+        for other in self._normal_workers(mine.slot):
+            if mine.want == 0:
+                break
+            theirs = self._standings[other]
+            room = max(1, self.assignment.count(other) // 20) - self._traded(other, mine.slot)
+            count = min(-mine.want, room)
+            if count > 0:
+                moves += self._trade(worker, other, count, mine.slot)
+                mine.want += count
+                theirs.tried_by = worker
+        return moves
+
+    def _normal_workers(self, slot: int) -> list[int]:
+        normal = [
+            other
+            for other, standing in self._standings.items()
+            if standing.state is Signal.NORMAL
+            and standing.slot >= slot - _RECENT
+            and self.assignment.count(other) + 1 < standing.too_many
+        ]
+        return sorted(normal, key=lambda other: -self.assignment.count(other))
+
+    def _is_quarantined(self, worker: int, state: Signal) -> bool:
+        """Whether a worker owns nothing and is to be left alone; one that copes is let out."""
+        standing = self._standings[worker]
+        if self.assignment.count(worker) == 0:
+            return standing.retry >= 0
+        if state is not Signal.BUSY:
+            standing.quarantine = _QUARANTINE[0]
+        return False
+
+    def _quarantine(self, standing: _Standing) -> None:
+        standing.retry = standing.slot + standing.quarantine
+        standing.quarantine = min(2 * standing.quarantine, _QUARANTINE[1])
+        standing.want = standing.lonely_slots = 0
+
+    def _retry_quarantined(self, giver: int) -> list[Move]:
+        """A busy worker lends one virtual worker to each that waits for another try."""
+        mine = self._standings[giver]
+        moves: list[Move] = []
+        for other, standing in self._standings.items():
+            due = 0 <= standing.retry <= mine.slot and other != giver
+            if due and mine.want < 0 and self.assignment.count(giver) > 1:
+                moves += self._trade(giver, other, 1, mine.slot)
+                mine.want += 1
+                standing.retry = -1
+        return moves
+
+    def save(self) -> dict[str, Any]:
+        standings = [
+            [worker, {**asdict(standing), "state": standing.state.value}]
+            for worker, standing in self._standings.items()
+        ]
+        return {**super().save(), "standings": standings, "most_step": self._most_step}
+
+    def _restore(self, saved: Mapping[str, Any]) -> None:
+        super()._restore(saved)
+        self._most_step = saved["most_step"]
+        fields: Iterable[tuple[int, dict[str, Any]]] = saved["standings"]
+        self._standings = {
+            worker: _Standing(**{**standing, "state": Signal(standing["state"])})
+            for worker, standing in fields
+        }

@@ -1,0 +1,65 @@
+"""A skewed stream through every scheme: how they compare, on this machine.
+
+A number of messages and a skew enter; one line per scheme leaves.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from steelyard import metrics, schemes
+from steelyard.datasets import zipf_ranks
+from steelyard.hashing import hash_keys
+from steelyard.validation import require_whole
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a scheme made of the stream."""
+
+    scheme: str
+    imbalance: float
+    """The most loaded worker's surplus over the mean, as a part of the mean."""
+    memory: float
+    """Keys on all workers, against different keys."""
+    hottest_copies: int
+    """Workers that hold the hottest key."""
+    messages_per_second: float
+
+
+def compare(
+    *, skew: float, workers: int, messages: int, keys: int = 100_000, seed: int = 0
+) -> Iterator[Outcome]:
+    """Route the same Zipf stream by every scheme, one outcome after the other.
+
+    >>> outcomes = list(compare(skew=1.0, workers=10, messages=1000, keys=100))
+    >>> [outcome.scheme for outcome in outcomes][:3]
+    ['kg', 'sg', 'pkg']
+    """
+    require_whole("workers", workers, least=1)
+    require_whole("messages", messages, least=1)
+    ranks = zipf_ranks(messages, skew, keys, seed)
+    hashes = hash_keys(pa.array(ranks, pa.int64()))
+
+    def outcomes() -> Iterator[Outcome]:
+        for name in schemes.names():
+            scheme = schemes.named(name)
+            scheme.router(workers).route_many(hashes[:1])  # compiles, or loads what was compiled
+            seconds = []
+            for _ in range(3):
+                router = scheme.router(workers)
+                begin = time.perf_counter()
+                workers_of = router.route_many(hashes)
+                seconds.append(time.perf_counter() - begin)
+            copies = metrics.key_copies(ranks, workers_of, workers)
+            yield Outcome(
+                scheme=name,
+                imbalance=metrics.normalised_imbalance(router.loads),
+                memory=float(copies.mean()),
+                hottest_copies=int(copies[0]),
+                messages_per_second=messages / min(seconds),
+            )
+
+    return outcomes()

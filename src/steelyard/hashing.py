@@ -1,0 +1,209 @@
+"""A key's 64-bit hash, its bucket, its sequence of choices.
+
+Arrow arrays of keys enter; unsigned 64-bit hashes leave, equal to Spark's `xxhash64` (which shows
+them as signed longs). Everything that decides where a key goes derives from that hash:
+
+- its **bucket**: one of a few thousand groups of keys that a `RoutingPlan` routes together;
+- its **sequence of choices**: the bins that it may go to, in order of preference.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from steelyard.validation import require_whole
+
+SPARK_SEED = 42
+"""The seed of Spark's `xxhash64`, and so the hash of a null key."""
+
+MOST_BINS = 2**31 - 1
+"""Bins are numbered by 32-bit integers."""
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_MASK = 2**64 - 1
+
+Keys = Sequence[object] | NDArray[np.generic]
+"""Keys as users have them: lists, numpy arrays, Arrow arrays (which are sequences too)."""
+
+Hashes = NDArray[np.uint64]
+
+
+def hash_keys(*columns: Keys) -> Hashes:
+    """Hash keys as Spark's `xxhash64(*columns)` does.
+
+    Each column is an Arrow array (or what `pyarrow.array` accepts) of strings, binaries, whole
+    numbers, floats, booleans, dates, timestamps or decimals. A null leaves the hash as the columns
+    before it made it, so a key that is null everywhere hashes to 42. Python integers are longs.
+
+    >>> hash_keys(["steelyard", "", None])
+    array([ 6606356166021665928, 11002672306508523268,                   42],
+          dtype=uint64)
+    >>> hash_keys([1, 2]).astype("int64")
+    array([-7001672635703045582, -3341702809300393011])
+    """
+    if not columns:
+        raise ValueError("hash_keys needs at least one column of keys, got none")
+    # Only here is numba needed: executors let Spark hash and need numpy and pyarrow alone.
+    from steelyard import _xxhash64 as kernels
+
+    arrays = [_one_array(column) for column in columns]
+    lengths = {len(array) for array in arrays}
+    if len(lengths) > 1:
+        raise ValueError(f"hash_keys needs columns of one length, got {sorted(lengths)}")
+    hashes = np.full(lengths.pop(), SPARK_SEED, np.uint64)
+    for array in arrays:
+        valid = np.empty(0, np.bool_)
+        if array.null_count:
+            valid = array.is_valid().to_numpy(zero_copy_only=False)
+        data = _spark_layout(array)
+        if isinstance(data, pa.Array):
+            offsets, address = _offsets_and_address(data)
+            kernels.hash_byte_strings(offsets, address, valid, hashes)
+        elif data.itemsize == 8:
+            kernels.hash_eight_bytes(data, valid, hashes)
+        else:
+            kernels.hash_four_bytes(data, valid, hashes)
+    return hashes
+
+
+def hash_key(*key: object) -> int:
+    """Hash one key; several arguments are the columns of one key.
+
+    >>> hash_key("steelyard")
+    6606356166021665928
+    """
+    return int(hash_keys(*([part] for part in key))[0])
+
+
+def _one_array(column: Keys) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    array = column if isinstance(column, pa.Array) else pa.array(column)
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array
+
+
+def _spark_layout(array: pa.Array) -> Any:
+    """The bytes that Spark hashes: a numpy array of four or eight a key, or an Arrow array."""
+    kind = array.type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return array.cast(pa.large_binary())
+    if pa.types.is_fixed_size_binary(kind):
+        return array.cast(pa.binary())
+    if _is_text(kind):
+        return array
+    if pa.types.is_null(kind):
+        return np.zeros(len(array), np.uint32)
+    if pa.types.is_boolean(kind):
+        return _numbers(array.cast(pa.int32()))
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        # Spark reads unsigned columns as the next larger signed type; tiny ones hash as integers.
+        wide = kind.bit_width == 64 or kind == pa.uint32()
+        return _numbers(array.cast(pa.int64() if wide else pa.int32()))
+    if pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        return _numbers(array, canonical=True)
+    if pa.types.is_date32(kind):
+        return _numbers(array.view(pa.int32()))
+    if pa.types.is_timestamp(kind):
+        return _numbers(array.cast(pa.timestamp("us", kind.tz)).view(pa.int64()))
+    if pa.types.is_duration(kind):
+        return _numbers(array.cast(pa.duration("us")).view(pa.int64()))
+    if pa.types.is_decimal128(kind):
+        return _decimals(array)
+    raise TypeError(
+        f"a key cannot be of type {kind}: use strings, binaries, whole numbers up to 64 bits "
+        "signed, floats, booleans, dates, timestamps or decimals up to 38 digits"
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    is_string = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(is_string or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _offsets_and_address(array: pa.Array) -> tuple[NDArray[np.integer], int]:
+    """Where the bytes of a text array are; the address is good while the array lives."""
+    _, offsets, data = array.buffers()
+    if offsets is None or not len(array):
+        return np.zeros(len(array) + 1, np.int64), 0
+    is_large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    width: type[np.integer[Any]] = np.int64 if is_large else np.int32
+    numbers = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
+    return numbers, 0 if data is None else int(data.address)
+
+
+def _numbers(array: pa.Array, *, canonical: bool = False) -> NDArray[np.generic]:
+    numbers = pc.fill_null(array, pa.scalar(0, array.type)).to_numpy(zero_copy_only=False)
+    if canonical:  # Spark takes -0.0 for 0.0 and every NaN for the same one
+        numbers = numbers + numbers.dtype.type(0)
+        numbers[np.isnan(numbers)] = np.nan
+    return np.ascontiguousarray(numbers).view(np.uint64 if numbers.itemsize == 8 else np.uint32)
+
+
+def _decimals(array: pa.Array) -> Any:
+    """Up to 18 digits the unscaled number is a long; above, big-endian bytes, as few as hold it."""
+    unscaled = np.frombuffer(array.buffers()[1], np.uint8).reshape(-1, 16)
+    unscaled = unscaled[array.offset : array.offset + len(array)]
+    if array.type.precision <= 18:
+        return np.ascontiguousarray(unscaled[:, :8]).view(np.uint64).ravel()
+    return pa.array([_big_endian(number.tobytes()) for number in unscaled], pa.large_binary())
+
+
+def _big_endian(little_endian: bytes) -> bytes:
+    number = int.from_bytes(little_endian, "little", signed=True)
+    magnitude = number if number >= 0 else ~number
+    return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
+
+
+def mix64(x: Hashes) -> Hashes:
+    """Scramble 64-bit numbers: every bit of the input moves every bit of the output."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def seed_mask(seed: int) -> np.uint64:
+    """What a seed is to a hash: a mask, so that other seeds give unrelated sequences of choices."""
+    require_whole("seed", seed, least=0, most=_MASK)
+    return np.uint64(mix64(np.array([(seed + 1) * _GOLDEN & _MASK], np.uint64))[0])
+
+
+def buckets_of(hashes: NDArray[np.uint64] | NDArray[np.int64], buckets: int) -> NDArray[np.int32]:
+    """The bucket of each hash, as Spark's `pmod(xxhash64(key), buckets)`.
+
+    >>> buckets_of(hash_keys(["steelyard", "balance"]), 8192)
+    array([5256, 5987], dtype=int32)
+    """
+    require_whole("buckets", buckets, least=1, most=MOST_BINS)
+    if buckets & (buckets - 1) == 0:
+        return (hashes.view(np.uint64) & np.uint64(buckets - 1)).astype(np.int32)
+    rests: NDArray[np.int64] = hashes.view(np.int64) % np.int64(buckets)
+    return rests.astype(np.int32)
+
+
+def coprime_steps(bins: int) -> NDArray[np.int32]:
+    """The steps that visit every one of `bins` bins before they return to the first.
+
+    >>> coprime_steps(10)
+    array([1, 3, 7, 9], dtype=int32)
+    """
+    steps = np.arange(1, max(bins, 2), dtype=np.int32)
+    visits_all: NDArray[np.bool_] = np.gcd(steps, bins) == 1
+    return steps[visits_all]
+
+
+def spread(positions: Iterable[int] | NDArray[np.integer]) -> Hashes:
+    """Salts from running numbers, as even as can be: n consecutive ones leave no gap above 3/n.
+
+    >>> spread([0, 1, 2]) >> np.uint64(32)
+    array([         0, 2654435769, 1013904242], dtype=uint64)
+    """
+    numbers = np.asarray(positions if isinstance(positions, np.ndarray) else list(positions))
+    return numbers.astype(np.uint64) * np.uint64(_GOLDEN)

@@ -1,0 +1,134 @@
+"""What is measured, as the paper defines it.
+
+Assignments of messages to workers enter; numbers leave. A worker stands for a bin here too: the
+same measures judge virtual workers.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+def load(workers_of: NDArray[np.integer], workers: int) -> Counts:
+    """The number of messages assigned to each worker.
+
+    >>> load(np.array([0, 2, 2]), workers=3)
+    array([1, 0, 2])
+    """
+    return np.bincount(workers_of, minlength=workers)
+
+
+def normalised_load(loads: ArrayLike, capacities: ArrayLike = 1.0) -> Floats:
+    """Load / capacity: what the paper calls resource utilisation.
+
+    >>> normalised_load([10, 10], capacities=[10, 20])
+    array([1. , 0.5])
+    """
+    capacity = np.asarray(capacities, np.float64)
+    if not (capacity > 0).all():
+        raise ValueError(f"capacities must be positive numbers, got {capacities!r}")
+    normalised: Floats = np.asarray(loads, np.float64) / capacity
+    return normalised
+
+
+def imbalance(loads: ArrayLike, capacities: ArrayLike = 1.0) -> float:
+    """The greatest normalised load less the mean.
+
+    >>> imbalance([30, 10, 20])
+    10.0
+    """
+    normalised = normalised_load(loads, capacities)
+    return float(normalised.max() - normalised.mean()) if normalised.size else 0.0
+
+
+def normalised_imbalance(loads: ArrayLike, capacities: ArrayLike = 1.0) -> float:
+    """The imbalance divided by the mean normalised load: the figures' axis.
+
+    >>> normalised_imbalance([30, 10, 20])
+    0.5
+    """
+    normalised = normalised_load(loads, capacities)
+    mean = normalised.mean() if normalised.size else 0.0
+    return float(normalised.max() / mean - 1) if mean else 0.0
+
+
+def _distinct_pairs(
+    keys: NDArray[np.integer], workers_of: NDArray[np.integer], workers: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The keys, numbered from 0, and workers of all different (key, worker) pairs."""
+    numbers = np.unique(keys, return_inverse=True)[1]
+    pairs = np.unique(numbers.astype(np.int64) * workers + workers_of)
+    return pairs // workers, pairs % workers
+
+
+def memory(keys: NDArray[np.integer], workers_of: NDArray[np.integer], workers: int) -> Counts:
+    """The number of different keys assigned to each worker.
+
+    >>> memory(np.array([7, 7, 8]), np.array([0, 0, 0]), workers=2)
+    array([2, 0])
+    """
+    return np.bincount(_distinct_pairs(keys, workers_of, workers)[1], minlength=workers)
+
+
+def memory_cost(keys: NDArray[np.integer], workers_of: NDArray[np.integer], workers: int) -> float:
+    """Keys on all workers against different keys: 1 if no key is on two workers.
+
+    >>> memory_cost(np.array([7, 7, 8]), np.array([0, 1, 0]), workers=2)
+    1.5
+    """
+    owners = _distinct_pairs(keys, workers_of, workers)[0]
+    return owners.size / (int(owners[-1]) + 1) if owners.size else 0.0
+
+
+def key_copies(keys: NDArray[np.integer], workers_of: NDArray[np.integer], workers: int) -> Counts:
+    """For each different key, in rising order, the number of workers that hold it.
+
+    >>> key_copies(np.array([7, 7, 8]), np.array([0, 1, 0]), workers=2)
+    array([2, 1])
+    """
+    return np.bincount(_distinct_pairs(keys, workers_of, workers)[0])
+
+
+def execution_latency(arrivals: ArrayLike, finishes: ArrayLike) -> Floats:
+    """Finish less arrival, for each message.
+
+    >>> execution_latency([0.0, 1.0], [2.0, 1.5])
+    array([2. , 0.5])
+    """
+    latency: Floats = np.asarray(finishes, np.float64) - np.asarray(arrivals, np.float64)
+    if (latency < 0).any():
+        raise ValueError("a message cannot finish before it arrives")
+    return latency
+
+
+def queue_length(arrivals: ArrayLike, finishes: ArrayLike, at: float) -> int:
+    """The messages of a worker that have arrived by a time and are not finished then.
+
+    >>> queue_length(arrivals=[0, 1, 2, 9], finishes=[3, 4, 5, 10], at=3)
+    2
+    """
+    here = np.asarray(arrivals) <= at
+    return int(np.count_nonzero(here & (np.asarray(finishes) > at)))
+
+
+def utilisation(messages: ArrayLike, capacities: ArrayLike, seconds: float) -> Floats:
+    """Messages of a time against what a worker can do in it; above 1 it falls behind.
+
+    >>> utilisation([80, 80], capacities=[10, 20], seconds=10)
+    array([0.8, 0.4])
+    """
+    return normalised_load(messages, np.asarray(capacities, np.float64) * seconds)
+
+
+def throughput(finishes: ArrayLike, begin: float, end: float) -> float:
+    """Messages finished per second between two times.
+
+    >>> throughput([0.5, 1.0, 2.5], begin=0, end=2)
+    1.0
+    """
+    if end <= begin:
+        raise ValueError(f"end must be after begin, {begin}, got {end}")
+    times = np.asarray(finishes)
+    return int(np.count_nonzero((times >= begin) & (times < end))) / (end - begin)

@@ -1,0 +1,231 @@
+"""Where every bucket of keys goes: a table that routes many messages at once.
+
+Buckets and salts enter; bins leave. A plan is a value: it needs no state at the source, does not
+depend on the order of the messages, and takes a few kilobytes to send.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+WHOLE = 2**32
+"""The weights of a bucket's cells are parts of this."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A bin that takes `weight` of a bucket's messages."""
+
+    bin: int
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class RoutingPlan:
+    """For every bucket the bins that its messages go to.
+
+    `bins_of[i]` takes the part of its bucket's messages whose salt falls below `ends[i]` (of
+    2^32) and not below the end before it; the cells of bucket b are those from `starts[b]` to
+    `starts[b + 1]`. Two plans are equal when they route every message alike.
+
+    >>> plan = RoutingPlan.from_cells(2, [[(0, WHOLE)], [(0, WHOLE // 4), (1, WHOLE)]])
+    >>> plan.splits
+    {1: [Cell(bin=0, weight=0.25), Cell(bin=1, weight=0.75)]}
+    """
+
+    bins: int
+    starts: NDArray[np.int64]
+    bins_of: NDArray[np.int32]
+    ends: NDArray[np.int64]
+    shares: Floats = field(repr=False)
+    """The share of the stream that each bin gets if it goes on as it was counted."""
+    version: int = 0
+
+    @classmethod
+    def from_cells(cls, bins: int, cells: Sequence[Sequence[tuple[int, int]]]) -> Self:
+        """A plan from the (bin, end) pairs of each bucket, in the order of the ends."""
+        flat = [cell for bucket in cells for cell in bucket]
+        return cls(
+            bins=bins,
+            starts=np.cumsum([0, *map(len, cells)], dtype=np.int64),
+            bins_of=np.array([b for b, _ in flat], np.int32),
+            ends=np.array([end for _, end in flat], np.int64),
+            shares=np.zeros(bins),
+        )
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets the keys are hashed into."""
+        return self.starts.size - 1
+
+    @property
+    def copies(self) -> NDArray[np.int64]:
+        """For every bucket the number of bins that it goes to."""
+        return np.diff(self.starts)
+
+    @property
+    def weights(self) -> Floats:
+        """For every cell its part of its bucket."""
+        before = np.concatenate(([0], self.ends[:-1]))
+        before[self.starts[:-1]] = 0
+        parts: Floats = (self.ends - before) / WHOLE
+        return parts
+
+    @property
+    def splits(self) -> dict[int, list[Cell]]:
+        """The buckets that go to more than one bin, with their cells."""
+        return {int(b): self.cells(int(b)) for b in np.flatnonzero(self.copies > 1)}
+
+    def cells(self, bucket: int) -> list[Cell]:
+        """Where a bucket's messages go."""
+        span = slice(self.starts[bucket], self.starts[bucket + 1])
+        ends = self.ends[span]
+        weights = np.diff(ends, prepend=0) / WHOLE
+        return [
+            Cell(int(b), float(weight))
+            for b, weight in zip(self.bins_of[span], weights, strict=True)
+        ]
+
+    def route(self, buckets: NDArray[np.integer], salts: NDArray[np.integer]) -> NDArray[np.int32]:
+        """The bins of messages of these buckets.
+
+        A salt is a uniform 64-bit number, signed or not, that tells messages of one bucket apart:
+        a hash of what differs between them, or `steelyard.hashing.spread` of running numbers. Its
+        high 32 bits decide between the cells of a split bucket; equal salts stay together.
+
+        >>> plan = RoutingPlan.from_cells(2, [[(0, WHOLE)], [(0, WHOLE // 4), (1, WHOLE)]])
+        >>> plan.route(np.array([0, 1, 1]), np.array([7, 7, 2**63], np.uint64))
+        array([0, 0, 1], dtype=int32)
+        """
+        buckets = np.asarray(buckets)
+        routed = self._first_cell.take(buckets)
+        split = np.flatnonzero(routed < 0)
+        if split.size:
+            position = np.asarray(salts)[split].view(np.uint64) >> np.uint64(32)
+            position = position.view(np.int64)
+            rank = ~routed[split]
+            guide, bits = self._guide
+            cell = guide.take((rank.astype(np.int64) << bits) + (position >> (32 - bits)))
+            behind = np.flatnonzero(position >= self.ends.take(cell))
+            while behind.size:
+                cell[behind] += 1
+                behind = behind[position[behind] >= self.ends.take(cell[behind])]
+            routed[split] = self.bins_of.take(cell)
+        return routed
+
+    @cached_property
+    def _split_buckets(self) -> NDArray[np.int64]:
+        return np.flatnonzero(self.copies > 1)
+
+    @cached_property
+    def _first_cell(self) -> NDArray[np.int32]:
+        """The bin of a whole bucket; ~rank of a split one."""
+        table = self.bins_of[self.starts[:-1]].copy()
+        table[self._split_buckets] = ~np.arange(self._split_buckets.size, dtype=np.int32)
+        return table
+
+    @cached_property
+    def _guide(self) -> tuple[NDArray[np.int64], int]:
+        """By rank and the leading bits of a salt, the first cell that it may fall into."""
+        bits = int(4 * self.copies.max()).bit_length()
+        marks = np.arange(2**bits) << (32 - bits)
+        spans = ((self.starts[b], self.starts[b + 1]) for b in self._split_buckets)
+        table = [low + self.ends[low:high].searchsorted(marks, "right") for low, high in spans]
+        return np.concatenate(table), bits
+
+    def shares_of(self, counts: ArrayLike) -> Floats:
+        """The share of each bin in a stream with these counts per bucket."""
+        weights = checked_counts(counts, self.buckets)
+        total = weights.sum()
+        per_cell = np.repeat(weights, self.copies) * self.weights
+        shares: Floats = np.bincount(self.bins_of, per_cell, self.bins) / (total or 1)
+        return shares
+
+    def moved_from(self, other: "RoutingPlan", counts: ArrayLike) -> float:
+        """The share of a stream with these counts that `other` would send to another bin."""
+        weights = checked_counts(counts, self.buckets)
+        if other.buckets != self.buckets:
+            raise ValueError(
+                f"plans over {self.buckets} and {other.buckets} buckets cannot be compared"
+            )
+        stayed = 0.0
+        changed = np.flatnonzero(self._first_cell != other._first_cell)
+        kept = np.ones(self.buckets, np.bool_)
+        kept[changed] = False
+        kept[self._split_buckets] = kept[other._split_buckets] = False
+        stayed += weights[kept].sum()
+        for bucket in np.flatnonzero(~kept).tolist():
+            theirs = {cell.bin: cell.weight for cell in other.cells(bucket)}
+            overlap = sum(min(c.weight, theirs.get(c.bin, 0.0)) for c in self.cells(bucket))
+            stayed += weights[bucket] * overlap
+        return float(1 - stayed / (weights.sum() or 1))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, RoutingPlan)
+            and self.bins == other.bins
+            and np.array_equal(self.starts, other.starts)
+            and np.array_equal(self.bins_of, other.bins_of)
+            and np.array_equal(self.ends, other.ends)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.bins, self.bins_of.tobytes(), self.ends.tobytes()))
+
+    def to_json(self) -> str:
+        """The plan as JSON text: one number for a whole bucket, [bin, end, bin, end, ...] else."""
+        buckets: list[int | list[int]] = []
+        first = self._first_cell.tolist()
+        for bucket, where in enumerate(first):
+            if where >= 0:
+                buckets.append(where)
+            else:
+                span = slice(self.starts[bucket], self.starts[bucket + 1])
+                pairs = np.stack([self.bins_of[span], self.ends[span]], axis=1)
+                buckets.append(pairs.ravel().tolist())
+        fields = {
+            "version": self.version,
+            "bins": self.bins,
+            "buckets": buckets,
+            "shares": self.shares.tolist(),
+        }
+        return json.dumps(fields, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The plan that `to_json` wrote."""
+        try:
+            fields = json.loads(text)
+            cells = [
+                [(where, WHOLE)]
+                if isinstance(where, int)
+                else list(zip(where[::2], where[1::2], strict=True))
+                for where in fields["buckets"]
+            ]
+            plan = cls.from_cells(fields["bins"], cells)
+            shares, version = np.array(fields["shares"], float), int(fields["version"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"this is not the JSON of a routing plan: {error!r}") from error
+        if plan.bins_of.size and not 0 <= plan.bins_of.min() <= plan.bins_of.max() < plan.bins:
+            raise ValueError(f"this plan names a bin outside 0 to {plan.bins - 1}")
+        return cls(plan.bins, plan.starts, plan.bins_of, plan.ends, shares, version)
+
+
+def checked_counts(counts: ArrayLike, buckets: int) -> Floats:
+    """Counts per bucket as floats; refused if they are not `buckets` finite numbers >= 0."""
+    numbers = np.asarray(counts, np.float64)
+    if numbers.shape != (buckets,):
+        raise ValueError(
+            f"counts must be one number for each of {buckets} buckets, got shape {numbers.shape}"
+        )
+    if not np.isfinite(numbers).all() or (numbers < 0).any():
+        bad = int(np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))[0])
+        raise ValueError(f"counts must be finite and at least 0, got {numbers[bad]} at {bad}")
+    return numbers

@@ -1,0 +1,128 @@
+"""What every grouping scheme is: frozen settings, and a router that holds one source's state.
+
+Hashes of keys enter; numbers of bins leave. A bin is a worker, or a virtual worker where a
+delegation decides later which worker owns it. The source sees no load but the messages that it
+routed itself.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.hashing import MOST_BINS, Hashes, seed_mask
+from steelyard.validation import require_whole
+
+Bins = NDArray[np.int32]
+Loads = NDArray[np.int64]
+State = Mapping[str, NDArray[np.generic]]
+"""A router's memory as named arrays, ready for `numpy.savez`."""
+
+
+class Router(ABC):
+    """One source's part of a scheme: routes messages and remembers what it must.
+
+    The bin of a message depends on the messages before it, never on how they were split into
+    calls of `route` and `route_many`.
+    """
+
+    _remembers: ClassVar[tuple[str, ...]] = ("_loads",)
+    """The attributes that make up the state; all else can be derived from them."""
+
+    def __init__(self, scheme: "Scheme", bins: int, seed: int) -> None:
+        require_whole("bins", bins, least=1, most=MOST_BINS)
+        self.scheme = scheme
+        self.bins = int(bins)
+        self.seed = int(seed)
+        self._mask = seed_mask(seed)
+        self._loads: Loads = np.zeros(bins, np.int64)
+        self._messages = 0
+        self._probes = 0
+
+    @property
+    def loads(self) -> Loads:
+        """Messages that each bin got from this router so far (a copy)."""
+        return self._loads.copy()
+
+    @property
+    def messages(self) -> int:
+        """Messages routed so far."""
+        return self._messages
+
+    @property
+    def probes(self) -> int:
+        """Bins looked at by this object so far: the work that the decisions took."""
+        return self._probes
+
+    def route(self, key_hash: int) -> int:
+        """The bin of one message, given the hash of its key."""
+        return int(self.route_many(np.array([int(key_hash) & (2**64 - 1)], np.uint64))[0])
+
+    def route_many(self, hashes: Hashes | NDArray[np.int64]) -> Bins:
+        """The bins of many messages, in their order; the same as one by one."""
+        given = np.ascontiguousarray(hashes)
+        if given.ndim != 1 or given.dtype not in (np.uint64, np.int64):
+            raise TypeError(
+                "route_many needs a one-dimensional array of 64-bit hashes, as hash_keys gives, "
+                f"got {given.ndim} dimension(s) of {given.dtype}"
+            )
+        bins = np.empty(given.size, np.int32)
+        if given.size:
+            self._probes += self._route(given.view(np.uint64), bins)
+            self._messages += given.size
+        return bins
+
+    @abstractmethod
+    def _route(self, hashes: Hashes, bins: Bins) -> int:
+        """Fill `bins`, count the messages in the loads, return how many bins were looked at."""
+
+    def save(self) -> State:
+        """A copy of the state, for `scheme.resume`."""
+        saved: dict[str, NDArray[np.generic]] = {
+            "scheme": np.array(self.scheme.name),
+            "bins": np.array(self.bins, np.int64),
+            "seed": np.array(self.seed, np.uint64),
+            "messages": np.array(self._messages, np.int64),
+        }
+        for name in self._remembers:
+            saved[name.removeprefix("_")] = np.array(getattr(self, name))
+        return saved
+
+    def _restore(self, saved: State) -> None:
+        """Take over a saved state; called on a fresh router."""
+        self._messages = int(saved["messages"])
+        for name in self._remembers:
+            value = np.array(saved[name.removeprefix("_")])
+            setattr(self, name, value if value.ndim else value.item())
+
+
+class Scheme(ABC):
+    """A way to group messages by key: settings only, frozen, comparable, picklable."""
+
+    name: ClassVar[str]
+    """What `steelyard.schemes.named` calls it."""
+
+    @abstractmethod
+    def router(self, bins: int, seed: int = 0) -> Router:
+        """A fresh router over `bins` bins; routers with the same seed make the same choices."""
+
+    def resume(self, saved: State) -> Router:
+        """A router that goes on exactly where the saved one stopped."""
+        owner = str(saved["scheme"]) if "scheme" in saved else "something else"
+        if owner != self.name:
+            raise ValueError(f"this state was saved by {owner!r}, it cannot resume {self.name!r}")
+        router = self.router(int(saved["bins"]), int(saved["seed"]))
+        router._restore(saved)
+        return router
+
+    @classmethod
+    def of(cls, **settings: object) -> Self:
+        """The scheme with these settings; an unknown one is refused by name."""
+        known = list(getattr(cls, "__dataclass_fields__", {}))
+        for setting in settings:
+            if setting not in known:
+                allowed = ", ".join(known) or "none"
+                raise ValueError(f"{cls.name} has no setting {setting!r}; it has: {allowed}")
+        return cls(**settings)

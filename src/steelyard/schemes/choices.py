@@ -1,0 +1,31 @@
+"""A key's choices, compiled: the twin of what `steelyard.hashing` does with numpy."""
+
+from typing import Any
+
+import numpy as np
+
+from steelyard._compiled import compiled
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+LOW_HALF = np.uint64(0xFFFFFFFF)
+HALF = np.uint64(32)
+
+
+@compiled
+def mix64(x: Any) -> Any:
+    """Scramble a 64-bit number, as `steelyard.hashing.mix64`."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@compiled
+def scaled(fraction: Any, size: Any) -> Any:
+    """The number below `size` that a 32-bit fraction falls on."""
+    return np.int64((fraction * np.uint64(size)) >> HALF)
+
+
+@compiled
+def choice(masked_key: Any, salt: Any, bins: Any) -> Any:
+    """H(key, salt): where the key goes if its choices before `salt` (1, 2, ...) are full."""
+    return scaled(mix64(masked_key + np.uint64(salt) * GOLDEN) >> HALF, bins)

@@ -1,0 +1,189 @@
+"""Graded power of random choices: hot keys overflow first, so that light keys need not move."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steelyard._compiled import compiled
+from steelyard.hashing import Hashes, coprime_steps
+from steelyard.schemes.base import Bins, Loads, Router, Scheme
+from steelyard.schemes.choices import HALF, LOW_HALF, mix64, scaled
+from steelyard.validation import require_between, require_whole
+
+_POINTERS = 1024
+
+
+@dataclass(frozen=True)
+class GradedChoices(Scheme):
+    """PoRC with a lower limit for hotter keys: the same bound, fewer copies of keys.
+
+    In Algorithm 1 a light key moves whenever hot ones have filled its bin. Here a key's limit
+    falls from `(1 + epsilon)` times the mean load, for a light key, to the mean load itself, for
+    the hottest, in `grades` steps: one for each doubling of the key's share beyond
+    `heavy_share` of a bin. Who is hot is found by a majority vote in each of `16 n` slots.
+
+    After m messages over n bins `load <= (1 + epsilon) m / n + slack + 1`.
+
+    Loads count the whole stream unless `half_life` is given: then all is halved every so many
+    messages, which bounds the *recent* imbalance when hot keys change (10 n / epsilon follows
+    them closely, 4 n / epsilon^2 keeps the memory low). `slack` is an additive allowance; a few
+    messages of it spare light keys a move while loads are small.
+
+    >>> router = GradedChoices(epsilon=0.5).router(bins=4)
+    >>> int(np.bincount(router.route_many(np.zeros(100, np.uint64))).max())
+    25
+    """
+
+    epsilon: float = 0.01
+    grades: int = 7
+    heavy_share: float = 0.05
+    half_life: int | None = None
+    slack: float = 0.0
+
+    name = "porc-graded"
+
+    def __post_init__(self) -> None:
+        require_between("epsilon", self.epsilon, above=0, most=10)
+        require_whole("grades", self.grades, least=2, most=64)
+        require_between("heavy_share", self.heavy_share, above=0, most=1)
+        if self.half_life is not None:
+            require_whole("half_life", self.half_life, least=1)
+        require_between("slack", self.slack, least=0)
+
+    def router(self, bins: int, seed: int = 0) -> Router:
+        return _GradedChoicesRouter(self, bins, seed)
+
+
+class _GradedChoicesRouter(Router):
+    scheme: GradedChoices
+    _remembers = ("_loads", "_forgotten", "_until_halving", "_hot_keys", "_hot_votes")
+
+    def __init__(self, scheme: GradedChoices, bins: int, seed: int) -> None:
+        super().__init__(scheme, bins, seed)
+        grade = np.arange(scheme.grades) / (scheme.grades - 1)
+        self._growth = 1 + scheme.epsilon * (1 - grade)
+        self._allowance = scheme.slack * (1 - grade)
+        self._steps = coprime_steps(bins)
+        slots = 2 ** int(16 * bins - 1).bit_length()
+        self._hot_keys = np.zeros(slots, np.uint64)
+        self._hot_votes = np.zeros(slots, np.int64)
+        # What halving took off the loads, so that `loads` still counts messages.
+        self._forgotten = np.zeros(bins, np.int64)
+        self._until_halving = scheme.half_life or 0
+        # Rows of (key, limit, hops): the first `hops` choices of `key` are full at `limit`.
+        # Rows may be lost or overwritten at any time: they save probes, they decide nothing.
+        self._pointers = np.zeros((_POINTERS, 3), np.uint64)
+
+    @property
+    def loads(self) -> Loads:
+        """Messages that each bin got from this router so far (a copy)."""
+        return self._loads + self._forgotten
+
+    def _route(self, hashes: Hashes, bins: Bins) -> int:
+        if self.scheme.half_life is None:
+            return self._route_unhalved(hashes, bins)
+        probes = done = 0
+        while done < hashes.size:
+            piece = slice(done, done + self._until_halving)
+            probes += self._route_unhalved(hashes[piece], bins[piece])
+            routed = hashes[piece].size
+            done += routed
+            self._until_halving -= routed
+            if self._until_halving == 0:
+                self._halve()
+        return probes
+
+    def _route_unhalved(self, hashes: Hashes, bins: Bins) -> int:
+        probes = _first_with_room(
+            hashes,
+            self._mask,
+            self._growth,
+            self._allowance,
+            self.scheme.heavy_share,
+            self._loads,
+            self._steps,
+            self._hot_keys,
+            self._hot_votes,
+            self._pointers,
+            bins,
+        )
+        return int(probes)
+
+    def _halve(self) -> None:
+        assert self.scheme.half_life is not None
+        self._until_halving = self.scheme.half_life
+        halved = self._loads >> 1
+        self._forgotten += self._loads - halved
+        self._loads[:] = halved
+        self._hot_votes >>= 1
+        self._pointers[:] = 0  # full bins have room again
+
+
+@compiled
+def _first_with_room(
+    keys: Any,
+    mask: Any,
+    growth: Any,
+    allowance: Any,
+    heavy_share: Any,
+    loads: Any,
+    steps: Any,
+    hot_keys: Any,
+    hot_votes: Any,
+    pointers: Any,
+    out: Any,
+) -> Any:
+    bins = loads.size
+    messages = loads.sum()
+    last_grade = growth.size - 1
+    slot_mask = np.uint64(hot_keys.size - 1)
+    pointer_mask = np.uint64(pointers.shape[0] - 1)
+    probes = 0
+    for i in range(keys.size):
+        messages += 1  # counts this message, so a bin with room always exists
+        key = keys[i]
+        mixed = mix64(key ^ mask)
+
+        slot = np.int64((mixed >> np.uint64(20)) & slot_mask)
+        votes = 0
+        if hot_keys[slot] == key and hot_votes[slot] > 0:
+            hot_votes[slot] += 1
+            votes = hot_votes[slot]
+        else:
+            hot_votes[slot] -= 1
+            if hot_votes[slot] <= 0:
+                hot_keys[slot] = key
+                hot_votes[slot] = 1
+
+        grade: Any = 0
+        if votes >= 2:
+            heaviness = heavy_share * messages / bins
+            while grade < last_grade and votes > heaviness:
+                grade += 1
+                heaviness *= 2
+        limit = np.int64(np.ceil(messages * growth[grade] / bins + allowance[grade]))
+
+        b = scaled(mixed >> HALF, bins)
+        probes += 1
+        if loads[b] >= limit:
+            step = np.int64(steps[scaled(mixed & LOW_HALF, steps.size)])
+            pointer = pointers[np.int64(mixed & pointer_mask)]
+            hops: Any = np.int64(1)
+            # Loads only grow: what was full at a limit is full at every lower one.
+            if pointer[0] == key and pointer[1] >= np.uint64(limit):
+                hops = np.int64(pointer[2])
+            b = np.int64((np.uint64(b) + np.uint64(hops) * np.uint64(step)) % np.uint64(bins))
+            probes += 1
+            while loads[b] >= limit:
+                b += step
+                if b >= bins:
+                    b -= bins
+                hops += 1
+                probes += 1
+            pointer[0] = key
+            pointer[1] = np.uint64(limit)
+            pointer[2] = np.uint64(hops)
+        loads[b] += 1
+        out[i] = b
+    return probes

@@ -1,0 +1,204 @@
+"""D-Choices and W-Choices: more than two choices, but for the hottest keys only."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steelyard._compiled import compiled
+from steelyard.hashing import Hashes
+from steelyard.schemes.base import Bins, Router, Scheme, State
+from steelyard.schemes.choices import choice
+from steelyard.schemes.space_saving import Summary, observe
+from steelyard.validation import require_between, require_whole
+
+
+@dataclass(frozen=True)
+class _HeadChoices(Scheme):
+    head_share: float = 0.2
+
+    def __post_init__(self) -> None:
+        require_between("head_share", self.head_share, above=0, most=1)
+
+    def router(self, bins: int, seed: int = 0) -> Router:
+        return _HeadChoicesRouter(self, bins, seed)
+
+
+@dataclass(frozen=True)
+class DChoices(_HeadChoices):
+    """Head keys go to the least loaded of d choices, the others of two (Nasir et al., ICDE 2016).
+
+    A key is in the head while its share, as SpaceSaving estimates it, is at least `head_share` of
+    a bin: 1/(5n) by default. Every `refresh` messages (default: 100 n, at least 10,000), and more
+    often before the first of these, d becomes the smallest number that should keep the imbalance
+    of the current head below `tolerance`; if that takes n or more, head keys may go anywhere, as
+    in W-Choices.
+
+    >>> router = DChoices().router(bins=50)
+    >>> int(np.bincount(router.route_many(np.zeros(5000, np.uint64))).max())
+    100
+    """
+
+    tolerance: float = 1e-4
+    refresh: int | None = None
+
+    name = "dchoices"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_between("tolerance", self.tolerance, above=0, most=1)
+        if self.refresh is not None:
+            require_whole("refresh", self.refresh, least=1)
+
+
+@dataclass(frozen=True)
+class WChoices(_HeadChoices):
+    """Head keys go to the least loaded bin of all, the others of two choices.
+
+    A key is in the head while its share, as SpaceSaving estimates it, is at least `head_share` of
+    a bin: 1/(5n) by default.
+
+    >>> router = WChoices().router(bins=50)
+    >>> int(np.bincount(router.route_many(np.zeros(5000, np.uint64))).max())
+    100
+    """
+
+    name = "wchoices"
+
+
+class _HeadChoicesRouter(Router):
+    scheme: _HeadChoices
+    _remembers = ("_loads", "_head_choices", *(f"_{name}" for name in Summary._fields))
+
+    def __init__(self, scheme: _HeadChoices, bins: int, seed: int) -> None:
+        super().__init__(scheme, bins, seed)
+        self._threshold = scheme.head_share / bins
+        # Twice the counters that the threshold asks for: no counter of a key that never was hot
+        # can then reach it.
+        self._adopt(Summary.of_size(math.ceil(2 / self._threshold)))
+        # How many choices a head key has; as many as bins means all of them.
+        self._head_choices = bins
+        self._refresh = 0
+        if isinstance(scheme, DChoices):
+            self._refresh = scheme.refresh or max(10_000, 100 * bins)
+            self._head_choices = min(2, bins)
+        # The lowest load, and the first bin that may have it.
+        self._lowest = np.zeros(2, np.int64)
+
+    def _adopt(self, summary: Summary) -> None:
+        self._summary = summary
+        for name in Summary._fields:
+            setattr(self, f"_{name}", getattr(summary, name))
+
+    def _restore(self, saved: State) -> None:
+        super()._restore(saved)
+        self._adopt(Summary(*(getattr(self, f"_{name}") for name in Summary._fields)))
+        self._lowest[:] = self._loads.min(), 0
+
+    def _route(self, hashes: Hashes, bins: Bins) -> int:
+        probes = done = 0
+        while done < hashes.size:
+            messages = self._messages + done
+            due = self._next_refresh(messages)
+            piece = slice(done, hashes.size if due is None else done + due - messages)
+            probes += _least_loaded(
+                hashes[piece],
+                self._mask,
+                self._threshold,
+                messages,
+                self._head_choices,
+                self._loads,
+                self._lowest,
+                self._summary,
+                bins[piece],
+            )
+            done += hashes[piece].size
+            if self._messages + done == due:
+                self._head_choices = self._enough_choices(due)
+        return probes
+
+    def _next_refresh(self, messages: int) -> int | None:
+        """The count of messages at which d is due: powers of two, then every `refresh`."""
+        if not self._refresh:
+            return None
+        if messages < self._refresh:
+            return min(1 << messages.bit_length(), self._refresh)
+        return (messages // self._refresh + 1) * self._refresh
+
+    def _enough_choices(self, messages: int) -> int:
+        assert isinstance(self.scheme, DChoices)
+        counts = self._summary.counts
+        head = counts[counts >= self._threshold * messages] / messages
+        return int(enough_choices(head, self.bins, self.scheme.tolerance))
+
+
+@compiled
+def enough_choices(head: Any, bins: Any, tolerance: Any) -> Any:
+    """The least d >= 2 with which head keys of these shares, in falling order, stay balanced.
+
+    For every h the h hottest keys own about b = n - n (1 - 1/n)^(h d) bins. These get all of the
+    h keys, (b/n)^d of the rest of the head and (b/n)^2 of the tail, which must be at most
+    b (1/n + tolerance). Returns `bins` if no smaller d is enough.
+    """
+    head_total = head.sum()
+    tail = max(0.0, 1 - head_total)
+    d: Any = 2
+    if head.size:
+        d = max(2, np.int64(np.ceil(head[0] * bins)))
+    while d < bins:
+        fits = True
+        hottest = 0.0
+        for h in range(head.size):
+            hottest += head[h]
+            owned = 1 - (1 - 1 / bins) ** ((h + 1) * d)
+            load = hottest + (head_total - hottest) * owned**d + tail * owned**2
+            if load > owned * (1 + bins * tolerance):
+                fits = False
+                break
+        if fits:
+            return d
+        d += 1
+    return bins
+
+
+@compiled
+def _least_loaded(
+    keys: Any,
+    mask: Any,
+    threshold: Any,
+    messages: Any,
+    head_choices: Any,
+    loads: Any,
+    lowest: Any,
+    summary: Any,
+    out: Any,
+) -> Any:
+    bins = loads.size
+    probes = 0
+    for i in range(keys.size):
+        messages += 1
+        is_head = observe(summary, keys[i]) >= threshold * messages
+        if is_head and head_choices >= bins:
+            # Loads only grow, so the lowest-numbered of the least loaded bins is at or after the
+            # last one found, until no bin has that load any more.
+            b = lowest[1]
+            while b < bins and loads[b] > lowest[0]:
+                b += 1
+            if b == bins:
+                b = np.argmin(loads)
+                lowest[0] = loads[b]
+            lowest[1] = b
+            probes += 1
+        else:
+            key = keys[i] ^ mask
+            b = choice(key, 1, bins)
+            choices = head_choices if is_head else 2
+            for salt in range(2, choices + 1):
+                other = choice(key, salt, bins)
+                if loads[other] < loads[b]:
+                    b = other
+            probes += choices
+        loads[b] += 1
+        out[i] = b
+    return probes

@@ -1,0 +1,40 @@
+"""Key grouping: all messages of a key go to one bin."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard._compiled import compiled
+from steelyard.hashing import Hashes
+from steelyard.schemes.base import Bins, Router, Scheme
+from steelyard.schemes.choices import choice
+
+
+@dataclass(frozen=True)
+class KeyGrouping(Scheme):
+    """A key's first choice, always: least memory, and a bin is as hot as its hottest key.
+
+    With n bins and a key of share p the normalised imbalance is at least n p - 1.
+
+    >>> router = KeyGrouping().router(bins=4)
+    >>> router.route(7) == router.route(7)
+    True
+    """
+
+    name = "kg"
+
+    def router(self, bins: int, seed: int = 0) -> Router:
+        return _KeyRouter(self, bins, seed)
+
+
+class _KeyRouter(Router):
+    def _route(self, hashes: Hashes, bins: Bins) -> int:
+        _first_choices(hashes, self._mask, self._loads, bins)
+        return hashes.size
+
+
+@compiled
+def _first_choices(keys: Any, mask: Any, loads: Any, out: Any) -> None:
+    for i in range(keys.size):
+        b = choice(keys[i] ^ mask, 1, loads.size)
+        loads[b] += 1
+        out[i] = b

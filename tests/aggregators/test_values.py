@@ -1,0 +1,155 @@
+"""Types, edge values and bad input of aggregators."""
+
+import datetime
+import decimal
+import math
+
+import pyarrow as pa
+import pytest
+
+from steelyard.aggregators import (
+    Aggregation,
+    ApproxDistinct,
+    CollectSet,
+    Count,
+    Groups,
+    Max,
+    Mean,
+    Min,
+    Quantiles,
+    Sum,
+    TopK,
+    Variance,
+)
+
+
+def result(aggregator, values, kind=None):
+    """What an aggregator says of these values of one key, added in two halves."""
+    column = pa.array(values, kind)
+    rows = pa.record_batch({"key": [1] * len(column), "v": column})
+    agg = Aggregation([aggregator], ["key"], rows.schema)
+    half = len(column) // 2
+    parts = [agg.add(agg.create(), rows.slice(0, half)), agg.add(agg.create(), rows.slice(half))]
+    (answer,) = agg.result(agg.merge(*parts)).column(1).to_pylist()
+    return answer
+
+
+D = decimal.Decimal
+DAY = datetime.date(2026, 1, 1)
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "values", "kind", "expected"),
+    [
+        (Sum("v"), [1.5, 2.5, None], None, 4.0),
+        (Sum("v"), [D("1.10"), D("2.25")], pa.decimal128(5, 2), D("3.35")),
+        (Sum("v"), [100, 100], pa.int8(), 200),
+        (Sum("v"), [2**62, 2**62, -(2**62)], None, 2**62),
+        (Mean("v"), [1, 2], pa.int32(), 1.5),
+        (Mean("v"), [D("1.00"), D("1.01"), D("1.01")], pa.decimal128(5, 2), D("1.006667")),
+        (Mean("v"), [2**63 - 1, 2**63 - 1], None, float(2**63)),
+        (Min("v"), [DAY, None], None, DAY),
+        (Max("v"), [b"a", b"b"], None, b"b"),
+        (Max("v"), [True, False], None, True),
+        (Min("v"), [NAN, 2.0], None, 2.0),
+        (Max("v"), [1.0, None, -math.inf], None, 1.0),
+        (Max("v"), [D("1.5"), D("-2")], pa.decimal128(4, 1), D("1.5")),
+        (Variance("v"), [1e9 + 1, 1e9 + 2, 1e9 + 3], None, 1.0),
+        (Variance("v"), [D("1"), D("3")], pa.decimal128(4, 0), 2.0),
+        (Variance("v"), [7], None, None),
+        (CollectSet("v"), [3, 1, None, 3], None, [1, 3]),
+        (ApproxDistinct("v"), [b"x", b"x", b"y"], None, 2),
+        (ApproxDistinct("v"), [DAY, None], None, 1),
+        (ApproxDistinct("v"), [0.0, -0.0, 1.5], None, 2),
+        (ApproxDistinct("v"), [True, False], None, 2),
+        (ApproxDistinct("v"), [D("1.5"), D("1.5")], pa.decimal128(4, 1), 1),
+        (ApproxDistinct("v"), [None, None], pa.string(), 0),
+        (Quantiles("v", [0.5]), [D("1"), D("3"), D("9")], pa.decimal128(4, 0), [3.0]),
+        (Quantiles("v"), [None, None], pa.int64(), None),
+        (Quantiles("v"), [NAN, NAN], None, None),
+        (TopK("v", k=1), [DAY, DAY, None], None, [{"value": DAY, "count": 2, "error": 0}]),
+        (Count("v"), [None, 1, None], None, 1),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_values(aggregator, values, kind, expected):
+    """Nulls are skipped, types are Spark's."""
+    assert expected == result(aggregator, values, kind)
+
+
+def test_nan_is_above_all_numbers():
+    """As Spark orders it."""
+    assert math.isnan(result(Max("v"), [1.0, NAN, 2.0, None]))
+    assert math.isnan(result(Min("v"), [NAN, NAN]))
+
+
+def test_a_sum_that_does_not_fit_is_an_error():
+    """A wrong number is never given."""
+    with pytest.raises(OverflowError, match="a sum does not fit into int64: cast the column"):
+        result(Sum("v"), [2**62, 2**62, 2**62, 2**62])
+
+
+def test_keys_of_every_kind():
+    """Several columns, nulls, -0.0 and NaN: keys are equal when Spark says so."""
+    rows = pa.record_batch({"a": [0.0, -0.0, NAN, NAN, None], "b": [None, None, "x", "x", "x"]})
+    agg = Aggregation([Count()], ["a", "b"], rows.schema)
+    assert [2, 2, 1] == agg.result(agg.add(agg.create(), rows)).column("count").to_pylist()
+
+
+def test_tables_with_many_chunks_are_added_whole():
+    """A table is a batch in pieces."""
+    table = pa.concat_tables([pa.table({"k": ["a", "b"]}), pa.table({"k": ["a"]})])
+    agg = Aggregation([Count()], ["k"], table.schema)
+    added = agg.add(agg.create(), table)
+    assert {"k": ["a", "b"], "count": [2, 1]} == agg.result(added).to_pydict()
+    assert added == agg.add(added, table.slice(0, 0))
+
+
+def test_groups_hand_out_their_values():
+    """Every group with values that are not null, in the order of first appearance."""
+    groups = Groups.of([pa.array(["a", "b", "a", "c"])])
+    pieces = {g: p.to_pylist() for g, p in groups.pieces(pa.array([1, None, 2, 3]))}
+    assert {0: [1, 2], 2: [3]} == pieces
+    assert [] == list(Groups.of([pa.array([], pa.string())]).pieces(pa.array([], pa.int64())))
+
+
+SCHEMA = pa.schema([("k", pa.string()), ("v", pa.string()), ("l", pa.list_(pa.int64()))])
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Aggregation([], ["k"], SCHEMA), "needs at least one aggregator, got none"),
+        (lambda: Aggregation([Count()], [], SCHEMA), "needs at least one key column, got none"),
+        (lambda: Aggregation([Count()], ["x"], SCHEMA), "there is no column 'x' to group by"),
+        (lambda: Aggregation([Count()], ["l"], SCHEMA), "the key 'l' must be a plain value"),
+        (
+            lambda: Aggregation([Count()], ["k"], pa.schema([SCHEMA[0], SCHEMA[0]])),
+            "there is more than one column 'k' to group by",
+        ),
+        (lambda: Aggregation([Sum("x")], ["k"], SCHEMA), r"sum\(x\) needs the column 'x'"),
+        (lambda: Aggregation([Sum("v")], ["k"], SCHEMA), r"sum\(v\) needs a column of numbers"),
+        (lambda: Aggregation([Mean("v")], ["k"], SCHEMA), r"avg\(v\) needs a column of numbers"),
+        (lambda: Aggregation([Variance("v")], ["k"], SCHEMA), r"var_samp\(v\) needs .* numbers"),
+        (lambda: Aggregation([Quantiles("v")], ["k"], SCHEMA), r"quantiles\(v\) needs .* numbers"),
+        (lambda: Aggregation([Max("l")], ["k"], SCHEMA), r"max\(l\) needs .* with an order"),
+        (lambda: Aggregation([TopK("l")], ["k"], SCHEMA), r"top_k\(l\) needs .* with an order"),
+        (lambda: Aggregation([CollectSet("l")], ["k"], SCHEMA), r"collect_set\(l\) needs"),
+        (lambda: Aggregation([ApproxDistinct("l")], ["k"], SCHEMA), "needs a column of plain"),
+        (
+            lambda: Aggregation([Count(), Count()], ["k"], SCHEMA),
+            "two columns of the result would be called 'count'",
+        ),
+        (lambda: TopK("v", k=0), "k must be a whole number, at least 1, got 0"),
+        (lambda: TopK("v", k=5, capacity=4), "capacity must be a whole number, at least 5, got 4"),
+        (lambda: ApproxDistinct("v", lg_k=3), "lg_k must be a whole number, from 4 to 21, got 3"),
+        (lambda: Quantiles("v", ranks=()), "ranks must name at least one rank"),
+        (lambda: Quantiles("v", ranks=(2,)), "ranks must be .* at least 0 and at most 1, got 2"),
+        (lambda: Quantiles("v", k=7), "k must be a whole number, from 8 to 65,535, got 7"),
+    ],
+)
+def test_bad_input_is_refused_before_any_work(make, sentence):
+    """The sentence names the aggregator, what was given and what is allowed."""
+    with pytest.raises(ValueError, match=sentence):
+        make()

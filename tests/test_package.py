@@ -1,0 +1,81 @@
+"""The package as a whole: its names, what it loads, what its files say."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import steelyard
+
+ROOT = Path(__file__).parents[1]
+
+
+def fresh(code):
+    """What a fresh interpreter prints for this code."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return done.stdout.strip()
+
+
+def test_all_names_are_there():
+    """Every public name can be had, and nothing else is offered."""
+    for name in steelyard.__all__:
+        assert getattr(steelyard, name) is not None
+    assert sorted(steelyard.__all__) == dir(steelyard)
+    with pytest.raises(AttributeError, match="module 'steelyard' has no attribute 'nonsense'"):
+        _ = steelyard.nonsense
+    with pytest.raises(AttributeError, match="aggregators' has no attribute 'nonsense'"):
+        _ = steelyard.aggregators.nonsense
+
+
+def test_types_are_told_of_every_name():
+    """What is loaded late is declared for type checkers, under the same names."""
+    text = (ROOT / "src/steelyard/__init__.py").read_text()
+    declared = text.split("if TYPE_CHECKING:")[1].split("__version__: str")[0]
+    for name in steelyard.__all__:
+        assert name == "__version__" or re.search(rf"\b{name}\b", declared), name
+
+
+def test_import_is_light():
+    """`import steelyard` loads neither Spark, nor a plotting library, nor the compiler."""
+    heavy = "pyspark numba numpy pyarrow matplotlib bokeh datasketches pandas"
+    code = f"import sys, steelyard; print([m for m in {heavy.split()} if m in sys.modules])"
+    assert fresh(code) == "[]"
+
+
+def test_executors_need_numpy_and_pyarrow_only():
+    """Plans, assignments, delegation and exact aggregators do without numba and datasketches."""
+    code = """
+import sys
+sys.modules.update(numba=None, llvmlite=None, datasketches=None, typer=None, rich=None)
+import numpy as np, pyarrow as pa, steelyard
+plan = steelyard.Planner(4).update(np.ones(8192))
+plan.route(np.arange(8192), np.zeros(8192, np.uint64))
+steelyard.SteadyRules().source(steelyard.Assignment.equal(2, 10))
+rows = pa.record_batch({"k": ["a"], "v": [1]})
+agg = steelyard.Aggregation([steelyard.Sum("v"), steelyard.TopK("v")], ["k"], rows.schema)
+print(agg.result(agg.add(agg.create(), rows)).num_rows)
+"""
+    assert fresh(code) == "1"
+
+
+def test_pins_name_no_address():
+    """requirements.lock holds names and versions, nothing else."""
+    for line in (ROOT / "requirements.lock").read_text().splitlines():
+        assert re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.+-]+", line), line
+
+
+def test_python_blocks_of_the_readme_run():
+    """What the README shows works as it stands."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {"__name__": "readme"})  # noqa: S102
+
+
+def test_the_changelog_knows_this_version():
+    """Users can read what is in the version that they have."""
+    assert f"## {steelyard.__version__}" in (ROOT / "CHANGELOG.md").read_text()

@@ -1,0 +1,244 @@
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from steelyard.datasets import zipf_ranks
+from steelyard.hashing import buckets_of, hash_keys, mix64, spread
+from steelyard.metrics import memory_cost
+from steelyard.planning import Planner, RoutingPlan
+
+
+@st.composite
+def bucket_counts(draw):
+    """Counts of 64 buckets, from uniform to all in one, zeros included."""
+    skew = draw(st.floats(0, 5))
+    zeros = draw(st.integers(0, 63))
+    seed = draw(st.integers(0, 2**32))
+    weights = np.arange(1, 65) ** -skew * draw(st.sampled_from([1.0, 100.0, 1e9]))
+    weights[64 - zeros :] = 0
+    return np.random.default_rng(seed).permutation(np.floor(weights * 10))
+
+
+PLANNERS = st.builds(
+    lambda bins, epsilon, weights: Planner(
+        bins, epsilon, buckets=64, capacities=weights and weights[:bins]
+    ),
+    bins=st.integers(1, 64),
+    epsilon=st.sampled_from([0.001, 0.01, 0.1, 1.0]),
+    weights=st.one_of(st.none(), st.lists(st.floats(0.1, 10), min_size=64, max_size=64)),
+)
+
+
+@given(PLANNERS, st.lists(bucket_counts(), min_size=1, max_size=4))
+def test_no_bin_gets_more_than_its_room(planner, slots):
+    """Whatever the counts, the plan before and the capacities: (1 + epsilon) of the share."""
+    room = (1 + planner.epsilon) * planner.capacities / planner.capacities.sum()
+    for counts in slots:
+        plan = planner.update(counts)
+        assert (plan.shares <= room * (1 + 1e-6) + 1e-6).all()
+
+
+@given(PLANNERS, st.lists(bucket_counts(), min_size=1, max_size=3))
+def test_a_bucket_goes_somewhere_whole(planner, slots):
+    """The weights of a bucket's cells add up to one, on different bins, each worth having."""
+    for counts in slots:
+        plan = planner.update(counts)
+        for bucket in range(plan.buckets):
+            cells = plan.cells(bucket)
+            assert sum(cell.weight for cell in cells) == pytest.approx(1)
+            assert len(cells) == len({cell.bin for cell in cells}) == plan.copies[bucket]
+            assert all(cell.weight > 0 for cell in cells)
+
+
+@given(PLANNERS, bucket_counts())
+def test_a_plan_is_a_pure_function(planner, counts):
+    """The same counts give the same plan, by another planner and after a detour by JSON."""
+    plan = planner.update(counts)
+    again = Planner(planner.bins, planner.epsilon, 64, planner.capacities)
+    assert plan == again.update(counts)
+    assert hash(plan) == hash(again.plan)
+    restored = RoutingPlan.from_json(plan.to_json())
+    assert plan == restored
+    assert plan.version == restored.version
+    assert plan.shares.tolist() == restored.shares.tolist()
+
+
+@given(PLANNERS, bucket_counts())
+def test_nothing_moves_while_the_counts_stay(planner, counts):
+    """The same counts again change nothing, and the version stays."""
+    plan = planner.update(counts)
+    again = planner.update(counts)
+    assert again.moved_from(plan, counts) == pytest.approx(0, abs=1e-6)
+    if plan == again:
+        assert plan.version == again.version
+
+
+@given(PLANNERS, bucket_counts(), bucket_counts())
+def test_a_planner_resumes_exactly(planner, counts, more):
+    """Saved as JSON and resumed, it plans on as if nothing had happened."""
+    planner.update(counts)
+    resumed = Planner.resume(json.loads(json.dumps(planner.save())))
+    expected, actual = planner.update(more), resumed.update(more)
+    assert expected == actual
+    assert expected.version == actual.version
+    fresh = Planner.resume(Planner(3, buckets=64).save())
+    assert fresh.plan == Planner(3, buckets=64).plan
+
+
+@given(
+    PLANNERS, bucket_counts(), st.lists(st.tuples(st.integers(0, 63), st.integers(0, 2**64 - 1)))
+)
+def test_routing_follows_the_cells(planner, counts, messages):
+    """The vectorised look-up and a walk over the cells agree on every message."""
+    plan = planner.update(counts)
+    expected = []
+    for bucket, salt in messages:
+        left = (salt >> 32) / 2**32
+        for cell in plan.cells(bucket):
+            left -= cell.weight
+            if left < -1e-12 or cell == plan.cells(bucket)[-1]:
+                expected.append(cell.bin)
+                break
+    buckets = np.array([bucket for bucket, _ in messages], np.int64)
+    salts = np.array([salt for _, salt in messages], np.uint64)
+    assert expected == plan.route(buckets, salts).tolist()
+    assert expected == plan.route(buckets, salts.view(np.int64)).tolist()
+
+
+@settings(max_examples=20)
+@given(PLANNERS, bucket_counts())
+def test_messages_arrive_as_the_weights_say(planner, counts):
+    """Of many messages of a bucket each cell gets its weight."""
+    assume(counts.any())
+    plan = planner.update(counts)
+    bucket = int(counts.argmax())
+    routed = plan.route(np.full(20_000, bucket), spread(np.arange(20_000)))
+    got = np.bincount(routed, minlength=plan.bins) / 20_000
+    for cell in plan.cells(bucket):
+        assert got[cell.bin] == pytest.approx(cell.weight, abs=1e-3)
+
+
+@pytest.fixture(scope="module", params=[1.0, 2.0], ids=["Zipf 1", "Zipf 2"])
+def stream(request):
+    """2 M messages of 100,000 keys: skew, ranks and buckets."""
+    ranks = zipf_ranks(2_000_000, request.param, seed=3)
+    return request.param, ranks, buckets_of(hash_keys(pa.array(ranks, pa.int64())), 8192)
+
+
+def running_salts(buckets):
+    """Salts that spread the messages of every bucket evenly."""
+    order = np.argsort(buckets, kind="stable")
+    starts = np.searchsorted(buckets[order], np.arange(8192))
+    running = np.empty(buckets.size, np.int64)
+    running[order] = np.arange(buckets.size) - starts[buckets[order]]
+    return spread(running)
+
+
+@pytest.mark.parametrize("bins", [24, 100])
+def test_plans_from_true_counts(stream, bins):
+    """The largest bin has at most 1.015 of its share, and few keys are copied."""
+    skew, ranks, buckets = stream
+    plan = Planner(bins).update(np.bincount(buckets, minlength=8192))
+    assert plan.shares.max() * bins <= 1.015
+    routed = plan.route(buckets, running_salts(buckets))
+    assert np.bincount(routed).max() / ranks.size * bins <= 1.015
+    assert memory_cost(ranks, routed, bins) <= (1.05 if skew == 1.0 else 1.2)
+
+
+def test_weights_are_exact_where_it_matters(stream):
+    """Every bin's real share is within 1/10,000 of the stream of what the plan expected."""
+    _, ranks, buckets = stream
+    plan = Planner(100).update(np.bincount(buckets, minlength=8192))
+    got = np.bincount(plan.route(buckets, running_salts(buckets)), minlength=100) / ranks.size
+    assert np.abs(got - plan.shares).max() <= 1e-4
+
+
+def test_capacities_are_followed():
+    """A bin with three times the capacity gets three times the stream."""
+    counts = np.bincount(buckets_of(mix64(np.arange(100_000, dtype=np.uint64)), 8192))
+    plan = Planner(4, capacities=[3, 1, 1, 1]).update(counts)
+    assert plan.shares.round(2).tolist() == pytest.approx([0.5, 0.1667, 0.1667, 0.1667], abs=0.01)
+
+
+def test_a_new_hot_key_moves_little_else(stream):
+    """When a light bucket becomes hot, about as much moves as it brings."""
+    _, _, buckets = stream
+    counts = np.bincount(buckets, minlength=8192).astype(float)
+    planner = Planner(24, decay=0)
+    before = planner.update(counts)
+    light = int(np.argsort(counts)[4000])
+    counts[light] += 0.1 * counts.sum()
+    after = planner.update(counts)
+    assert len(after.splits[light]) >= 2
+    assert after.moved_from(before, counts) < 0.25
+
+
+def test_old_counts_fade():
+    """With decay 0 only the last counts matter; with decay the past lingers."""
+    first, second = np.zeros(64), np.zeros(64)
+    first[0], second[1] = 100, 100
+    forgetful, mindful = Planner(4, buckets=64, decay=0), Planner(4, buckets=64)
+    for planner in (forgetful, mindful):
+        planner.update(first)
+        planner.update(second)
+    assert [1] == list(forgetful.plan.splits)
+    assert [0, 1] == sorted(mindful.plan.splits)
+
+
+def test_before_any_count_every_bucket_is_whole():
+    """A plan of nothing is key grouping."""
+    planner = Planner(24)
+    assert (planner.plan.copies == 1).all()
+    assert planner.plan == planner.update(np.zeros(8192))
+    assert 24 == np.unique(planner.plan.bins_of).size
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"bins": 0}, "bins must be a whole number"),
+        ({"bins": 4, "epsilon": 0}, "epsilon must be a number above 0 and at most 10, got 0"),
+        ({"bins": 4, "buckets": 3}, "buckets must be at least the number of bins, 4,.* got 3"),
+        ({"bins": 4, "decay": 2}, "decay must be a number at least 0 and at most 1, got 2"),
+        ({"bins": 2, "capacities": [1]}, r"one number for each of 2 bins, got shape \(1,\)"),
+        ({"bins": 2, "capacities": [1, 0]}, "capacities must be positive numbers, got 0.0 at 1"),
+    ],
+)
+def test_bad_planners(arguments, sentence):
+    """The sentence says what is wrong and what would be right."""
+    with pytest.raises(ValueError, match=sentence):
+        Planner(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("counts", "sentence"),
+    [
+        (np.ones(3), r"one number for each of 64 buckets, got shape \(3,\)"),
+        (np.full(64, -1), "finite and at least 0, got -1.0 at 0"),
+        (np.full(64, np.nan), "finite and at least 0, got nan at 0"),
+    ],
+)
+def test_bad_counts(counts, sentence):
+    """Counts are one non-negative number per bucket."""
+    with pytest.raises(ValueError, match=sentence):
+        Planner(2, buckets=64).update(counts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"bins":2,"buckets":[5],"shares":[0,0],"version":1}', '{"bins": 1}'],
+)
+def test_bad_json(text):
+    """What is not a plan is not taken for one."""
+    with pytest.raises(ValueError, match=r"this is not the JSON of a routing plan|names a bin"):
+        RoutingPlan.from_json(text)
+
+
+def test_plans_over_other_buckets_cannot_be_compared():
+    """How much moved is asked of plans over the same buckets."""
+    with pytest.raises(ValueError, match="plans over 64 and 32 buckets cannot be compared"):
+        Planner(2, buckets=64).plan.moved_from(Planner(2, buckets=32).plan, np.ones(64))
