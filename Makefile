@@ -8,7 +8,7 @@ READY := .venv/.ready
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
 
 # The environment is made anew when the pins change.
 $(PINNED): requirements.lock
@@ -22,7 +22,7 @@ $(READY): $(PINNED) pyproject.toml
 	@touch $@
 
 .PHONY: check-machine
-check-machine:
+check-machine: ## say what this machine lacks, if anything
 	@scripts/find-python > /dev/null
 	@scripts/check-java
 

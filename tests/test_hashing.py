@@ -70,6 +70,10 @@ def test_chunks_and_dictionaries_are_their_values():
     assert expected == hash_keys(pa.chunked_array([keys[:1], keys[1:]], pa.string())).tolist()
     assert expected == hash_keys(pa.array(keys).dictionary_encode()).tolist()
     assert expected == hash_keys(np.array(["a", None, "b", "a"], object)).tolist()
+    fixed = pa.array([b"ab", b"cd"], pa.binary(2))
+    assert [xxh64(b"ab"), xxh64(b"cd")] == hash_keys(fixed).tolist()
+    identifiers = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"x" * 16], pa.binary(16)))
+    assert [xxh64(b"x" * 16)] == hash_keys(identifiers).tolist()
 
 
 def test_no_keys():

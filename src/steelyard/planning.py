@@ -178,13 +178,12 @@ class Planner:
         had = [cell.bin for cell in last.cells(bucket)]
         walk = (self._first[bucket] + self._step[bucket] * np.arange(self.bins)) % self.bins
         for where in had + walk.tolist():
-            room = min(left[where], count)
-            if room < count and left[where] < _CRUMB * fair[where]:
+            amount = min(left[where], count)
+            if amount < count and left[where] < _CRUMB * fair[where]:
                 continue
-            if room > 0:
-                cells[where] = cells.get(where, 0.0) + room
-                left[where] -= room
-                count -= room
+            cells[where] = cells.get(where, 0.0) + amount
+            left[where] -= amount
+            count -= amount
             if count <= 0:
                 return cells
         for where, amount in _emptiest_first(count, left).items():

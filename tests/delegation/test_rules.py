@@ -17,6 +17,7 @@ from steelyard.delegation import (
     Signal,
     SteadyRules,
     Work,
+    fair_busy_time,
 )
 
 IDLE, NORMAL, BUSY = Signal.IDLE, Signal.NORMAL, Signal.BUSY
@@ -208,6 +209,60 @@ def test_a_worker_that_is_always_busy_is_left_alone_and_tried_again():
     tries = [s for s in range(slot + 1, slot + 40) if say(side, s, w1=BUSY)]
     assert slot + 16 == tries[0]
     assert 1 == side.assignment.count(0)
+
+
+def test_a_last_virtual_worker_that_another_took_counts_too():
+    """Whoever's report led to the trade, the worker that is left with nothing is tried again."""
+    side = SteadyRules().source(Assignment({0: [0], 1: list(range(1, 10))}))
+    for slot in range(1, 9):
+        say(side, slot, w1=NORMAL, w0=BUSY)
+    assert [Move(0, giver=0, taker=1)] == say(side, 9, w1=IDLE)
+    assert [] == say(side, 10, w0=IDLE, w1=BUSY)
+    assert [Move(0, giver=1, taker=0)] == say(side, 25, w1=BUSY)
+
+
+def test_a_worker_that_copes_is_no_longer_suspect():
+    """Normal once, the next quarantine is as short as the first."""
+    side = SteadyRules().source(Assignment({0: [0], 1: list(range(1, 10))}))
+
+    def slots_left_alone(start):
+        slot = start
+        while side.assignment.count(0):
+            slot += 1
+            say(side, slot, w1=IDLE, w0=BUSY)
+        lost = slot
+        while not side.assignment.count(0):
+            slot += 1
+            say(side, slot, w1=BUSY)
+        return slot - lost, slot
+
+    first, slot = slots_left_alone(0)
+    second, slot = slots_left_alone(slot)
+    say(side, slot + 1, w0=NORMAL)
+    third, _ = slots_left_alone(slot + 1)
+    assert [16, 32, 16] == [first, second, third]
+
+
+def test_a_worker_that_starts_with_nothing_is_tried():
+    """A busy worker lends it one at once."""
+    side = SteadyRules().source(Assignment({0: [], 1: [0, 1, 2]}))
+    assert [Move(2, giver=1, taker=0)] == say(side, 1, w1=BUSY)
+
+
+def test_a_trial_is_forgotten_when_the_giver_leaves():
+    """A normal worker that took from one that is gone has nobody to blame."""
+    side = source(workers=3)
+    for slot in (1, 2):
+        say(side, slot, w0=NORMAL, w1=BUSY)
+    side.remove_worker(1)
+    assert [] == say(side, 3, w0=BUSY)
+
+
+def test_nothing_done_has_no_fair_time():
+    """Without work there is nothing to compare with."""
+    assert fair_busy_time([Measurement(), Measurement(arrivals=5)]) is None
+    with pytest.raises(ValueError, match="fair_busy must be a number above 0, got 0"):
+        SteadyRules().worker(1.0).report(Measurement(), 1, now=1.0, fair_busy=0)
 
 
 @BOTH

@@ -200,8 +200,6 @@ class _SteadySource(SourceSide):
             moves += self._match(worker)
             moves += self._give_to_normal(worker)
         standing.met = bool(moves) and standing.want == 0
-        if standing.retry < 0 and self.assignment.count(worker) == 0:
-            self._quarantine(standing)
         return moves
 
     def _judge_trial(self, standing: _Standing, state: Signal) -> None:
@@ -270,7 +268,10 @@ class _SteadySource(SourceSide):
             standing = self._standings[worker]
             standing.traded = self._traded(worker, slot) + change
             standing.traded_slot = slot
-        return self.assignment.give(giver, taker, count)
+        moves = self.assignment.give(giver, taker, count)
+        if self.assignment.count(giver) == 0:
+            self._quarantine(self._standings[giver], slot)
+        return moves
 
     def _traded(self, worker: int, slot: int) -> int:
         standing = self._standings[worker]
@@ -323,18 +324,16 @@ class _SteadySource(SourceSide):
         return sorted(normal, key=lambda other: -self.assignment.count(other))
 
     def _is_quarantined(self, worker: int, state: Signal) -> bool:
-        """Whether a worker owns nothing and is to be left alone; one that copes is let out."""
+        """Whether a worker owns nothing, and so is to be left alone until it is tried again."""
         standing = self._standings[worker]
-        if self.assignment.count(worker) == 0:
-            return standing.retry >= 0
-        if state is not Signal.BUSY:
-            standing.quarantine = _QUARANTINE[0]
-        return False
+        if self.assignment.count(worker) and state is not Signal.BUSY:
+            standing.quarantine = _QUARANTINE[0]  # it copes: the next time counts as the first
+        return standing.retry >= 0
 
-    def _quarantine(self, standing: _Standing) -> None:
-        standing.retry = standing.slot + standing.quarantine
+    def _quarantine(self, standing: _Standing, slot: int) -> None:
+        standing.retry = slot + standing.quarantine
         standing.quarantine = min(2 * standing.quarantine, _QUARANTINE[1])
-        standing.want = standing.lonely_slots = 0
+        standing.lonely_slots = 0
 
     def _retry_quarantined(self, giver: int) -> list[Move]:
         """A busy worker lends one virtual worker to each that waits for another try."""
