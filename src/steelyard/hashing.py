@@ -140,7 +140,9 @@ def _offsets_and_address(array: pa.Array) -> tuple[NDArray[np.integer], int]:
 
 
 def _numbers(array: pa.Array, *, canonical: bool = False) -> NDArray[np.generic]:
-    numbers = pc.fill_null(array, pa.scalar(0, array.type)).to_numpy(zero_copy_only=False)
+    if array.null_count:
+        array = pc.fill_null(array, pa.scalar(0, array.type))
+    numbers = array.to_numpy(zero_copy_only=False)
     if canonical:  # Spark takes -0.0 for 0.0 and every NaN for the same one
         numbers = numbers + numbers.dtype.type(0)
         numbers[np.isnan(numbers)] = np.nan

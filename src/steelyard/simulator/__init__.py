@@ -1,0 +1,29 @@
+"""A cluster in a loop: sources, workers with queues, signals, and what comes of them.
+
+It drives the same schemes, assignments and delegations that run on Spark.
+"""
+
+from steelyard.simulator.cluster import Change, Cluster
+from steelyard.simulator.grouping import ConsistentGrouping, Direct, Grouping
+from steelyard.simulator.outcome import Outcome, spread_over_workers
+from steelyard.simulator.service import Deterministic, Exponential, PerKey, Service
+from steelyard.simulator.simulation import simulate
+from steelyard.simulator.stream import ArrayStream, Chunk, Stream
+
+__all__ = [
+    "ArrayStream",
+    "Change",
+    "Chunk",
+    "Cluster",
+    "ConsistentGrouping",
+    "Deterministic",
+    "Direct",
+    "Exponential",
+    "Grouping",
+    "Outcome",
+    "PerKey",
+    "Service",
+    "Stream",
+    "simulate",
+    "spread_over_workers",
+]

@@ -1,0 +1,133 @@
+"""What a simulation tells: series over time, and totals."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard import metrics
+from steelyard.simulator.cluster import Cluster
+from steelyard.simulator.kernel import Tally, latency_of_bin
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A finished simulation. Series have a row per tick; those by worker a column per worker."""
+
+    cluster: Cluster
+    begins: Floats = field(repr=False)
+    speeds: Floats = field(repr=False)
+    slot: float
+    tick: float
+    tally: Tally = field(repr=False)
+    moves: Counts = field(repr=False)
+    """Virtual workers moved, by slot."""
+    signals: Counts = field(repr=False)
+    """Reports that reached a source, by slot."""
+    owned: Floats = field(repr=False)
+    """Virtual workers by slot and worker, on average over the sources."""
+    aggregated: Counts = field(repr=False)
+    """Partial states sent to the aggregator, by period."""
+
+    @cached_property
+    def times(self) -> Floats:
+        """The end of each tick, in seconds."""
+        ends: Floats = (np.arange(self.tally.arrivals.shape[0] - 1) + 1) * self.tick
+        return ends
+
+    @cached_property
+    def queue_length(self) -> Counts:
+        """Messages that have arrived and are not finished at the end of each tick."""
+        return (self.tally.arrivals - self.tally.finishes)[:-1].cumsum(axis=0)
+
+    @cached_property
+    def latency(self) -> Floats:
+        """Mean seconds from arrival to finish of those that finished in a tick; NaN if none."""
+        finishes = self.tally.finishes[:-1]
+        mean: Floats = np.full(finishes.shape, np.nan)
+        np.divide(self.tally.latency[:-1], finishes, out=mean, where=finishes > 0)
+        return mean
+
+    def latency_quantile(self, rank: float) -> Floats:
+        """The latency below which this part of the messages of a tick finished, over all workers.
+
+        Right to 2 %; NaN for a tick in which nothing finished.
+        """
+        return np.array([_quantile(row, rank) for row in self.tally.latencies[:-1]])
+
+    @cached_property
+    def capacity(self) -> Floats:
+        """Messages that each worker can do in each tick."""
+        ends = self.times
+        starts = ends - self.tick
+        capacity = np.zeros((ends.size, self.cluster.workers))
+        until = np.append(self.begins[1:], np.inf)
+        for begin, end, speeds in zip(self.begins, until, self.speeds, strict=True):
+            overlap = np.clip(np.minimum(ends, end) - np.maximum(starts, begin), 0, None)
+            capacity += overlap[:, None] * speeds
+        return capacity
+
+    @cached_property
+    def utilisation(self) -> Floats:
+        """Messages that arrived in a tick against what the worker can do in it."""
+        utilisation: Floats = self.tally.arrivals[:-1] / self.capacity
+        return utilisation
+
+    @cached_property
+    def memory(self) -> Counts:
+        """Different keys that each worker has held by the end of each tick."""
+        return self.tally.new_keys[:-1].cumsum(axis=0)
+
+    # Totals
+
+    @property
+    def messages(self) -> int:
+        """Messages that arrived."""
+        return int(self.tally.arrivals.sum())
+
+    @property
+    def loads(self) -> Counts:
+        """Messages that each worker got."""
+        loads: Counts = self.tally.arrivals.sum(axis=0)
+        return loads
+
+    @property
+    def imbalance(self) -> float:
+        """The most loaded worker's surplus over the mean, as a part of the mean."""
+        return metrics.normalised_imbalance(self.loads, self.capacity.sum(axis=0))
+
+    @property
+    def memory_cost(self) -> float:
+        """Keys held by all workers, per different key."""
+        seen = int(np.count_nonzero(self.tally.held.any(axis=1)))
+        return float(self.tally.new_keys.sum() / seen) if seen else 0.0
+
+    @property
+    def mean_latency(self) -> float:
+        """Mean seconds from arrival to finish, of all messages."""
+        return float(self.tally.latency.sum() / self.messages) if self.messages else 0.0
+
+    def total_latency_quantile(self, rank: float) -> float:
+        """The latency below which this part of all messages finished; right to 2 %."""
+        return _quantile(self.tally.latencies.sum(axis=0), rank)
+
+
+def spread_over_workers(series: NDArray[np.floating] | Counts) -> tuple[Floats, Floats]:
+    """Max - min and max - mean over the workers, at each time: what the paper plots."""
+    values = np.asarray(series, np.float64)
+    empty = np.isnan(values).all(axis=1, keepdims=True)
+    filled = np.where(empty, 0.0, values)
+    greatest = np.nanmax(filled, axis=1)
+    return greatest - np.nanmin(filled, axis=1), greatest - np.nanmean(filled, axis=1)
+
+
+def _quantile(counts: NDArray[np.integer], rank: float) -> float:
+    reached = counts.cumsum()
+    if reached[-1] == 0:
+        return float("nan")
+    number = np.searchsorted(reached, rank * reached[-1], "left")
+    return float(latency_of_bin(np.array([number]))[0])

@@ -1,0 +1,271 @@
+"""Run a stream through sources, workers and a delegation, and tell what happened."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from steelyard.delegation import Measurement, Report
+from steelyard.hashing import hash_keys
+from steelyard.simulator import kernel
+from steelyard.simulator.cluster import Cluster
+from steelyard.simulator.grouping import ConsistentGrouping, Grouping
+from steelyard.simulator.outcome import Outcome
+from steelyard.simulator.service import Deterministic, Exponential, PerKey, Service
+from steelyard.simulator.sources import Sources
+from steelyard.simulator.stream import Chunk, Stream
+from steelyard.validation import require_between, require_whole
+
+
+def simulate(
+    stream: Stream,
+    cluster: Cluster,
+    grouping: Grouping,
+    *,
+    sources: int = 1,
+    slot: float = 60.0,
+    tick: float = 60.0,
+    period: float | None = None,
+    quiet: float = 0.0,
+    service: Service | None = None,
+    seed: int = 0,
+) -> Outcome:
+    """Simulate every message of a stream on a cluster.
+
+    Workers report at the end of every `slot` seconds, but not in the first `quiet` seconds. What
+    is counted is counted by `tick` seconds; a slot must be a whole number of ticks. With a
+    `period`, a whole number of slots, partial states are merged and forgotten that often.
+
+    >>> from steelyard.schemes import KeyGrouping, Shuffle
+    >>> from steelyard.simulator import ArrayStream, Cluster, Direct
+    >>> stream = ArrayStream.at_rate(np.zeros(1200), rate=10)
+    >>> twelve_a_second = Cluster.machines(2, total=12)
+    >>> balanced = simulate(stream, twelve_a_second, Direct(Shuffle()))
+    >>> hot = simulate(stream, twelve_a_second, Direct(KeyGrouping()))
+    >>> balanced.queue_length[-1].max() < 2, hot.queue_length[-1].max() > 400
+    (True, True)
+    """
+    return _Simulation(
+        stream, cluster, grouping, sources, slot, tick, period, quiet, service, seed
+    ).run()
+
+
+class _Simulation:
+    def __init__(
+        self,
+        stream: Stream,
+        cluster: Cluster,
+        grouping: Grouping,
+        sources: int,
+        slot: float,
+        tick: float,
+        period: float | None,
+        quiet: float,
+        service: Service | None,
+        seed: int,
+    ) -> None:
+        require_whole("sources", sources, least=1)
+        require_between("slot", slot, above=0)
+        require_between("tick", tick, above=0)
+        require_between("quiet", quiet, least=0)
+        self.ticks_per_slot = _whole_ratio("slot", slot, "tick", tick)
+        self.slots_per_period = 0
+        if period is not None:
+            self.slots_per_period = _whole_ratio("period", period, "slot", slot)
+        self.stream, self.cluster, self.slot, self.tick = stream, cluster, slot, tick
+        self.quiet = quiet
+        self.sources = Sources(grouping, sources, cluster.workers, seed)
+        self.rules = grouping.rules if isinstance(grouping, ConsistentGrouping) else None
+        self.sides = [self.rules.worker(slot) for _ in range(cluster.workers)] if self.rules else []
+        self.reports: list[Report | None] = [None] * cluster.workers
+        self.begins, self.speeds = cluster.timetable(
+            [stream.time_of(c.at_message) for c in cluster.changes if c.at_message is not None]
+        )
+        self.paces = 1 / self.speeds
+        self.service = service or Deterministic()
+        workers, pairs = cluster.workers, cluster.workers * sources if self.rules else 0
+        self.workers = kernel.Workers(
+            np.zeros(workers), np.zeros(workers, np.int64), np.zeros(workers), np.zeros(workers)
+        )
+        end = stream.time_of(stream.messages - 1) if stream.messages else 0.0
+        self.slots = int(end / slot) + 1
+        ticks = self.slots * self.ticks_per_slot
+        words = (workers + 63) // 64
+        self.tally = kernel.Tally(
+            np.zeros((ticks + 1, workers), np.int64),
+            np.zeros((ticks + 1, workers), np.int64),
+            np.zeros((ticks + 1, workers)),
+            np.zeros((ticks + 1, workers), np.int64),
+            np.zeros((ticks + 1, kernel.LATENCY_BINS), np.int32),
+            np.zeros((stream.keys, words), np.uint64),
+            np.zeros((stream.keys if period else 0, words), np.uint64),
+            np.zeros(workers, np.int64),
+        )
+        self.acks = kernel.Acknowledgements(
+            times=np.zeros(4 * pairs),
+            pairs=np.zeros(4 * pairs, np.int64),
+            size=np.zeros(1, np.int64),
+            news_from=np.full(pairs, slot),  # there is no report before the first slot's end
+        )
+        self.moves = np.zeros(self.slots, np.int64)
+        self.signals = np.zeros(self.slots, np.int64)
+        self.owned = np.zeros((self.slots, workers))
+        self.aggregated: list[int] = []
+        self.backlog = np.zeros(workers, np.int64)
+        self.held = np.zeros(workers, np.int64)
+        self.arrived = 0
+
+    def run(self) -> Outcome:
+        for number, messages in enumerate(_by_slot(self.stream, self.slot, self.slots)):
+            self._run_slot(number, messages)
+        if self.slots_per_period and self.slots % self.slots_per_period:
+            self._aggregate()
+        return Outcome(
+            cluster=self.cluster,
+            begins=self.begins,
+            speeds=self.speeds,
+            slot=self.slot,
+            tick=self.tick,
+            tally=self.tally,
+            moves=self.moves,
+            signals=self.signals,
+            owned=self.owned,
+            aggregated=np.array(self.aggregated, np.int64),
+        )
+
+    def _run_slot(self, number: int, messages: Chunk) -> None:
+        begin, end = number * self.slot, (number + 1) * self.slot
+        hashes = hash_keys(pa.array(messages.keys, pa.int64()))
+        bins = self.sources.route(self.arrived, hashes)
+        position = 0
+        while position < bins.size:
+            position = self._advance(position, messages, bins, begin)
+            until = messages.times[position] if position < bins.size else 0.0
+            self._deliver(number, until, inclusive=True)
+            self._make_room()
+        self._deliver(number, end, inclusive=False)
+        self.arrived += bins.size
+        self._end_slot(number, begin, end)
+
+    def _advance(
+        self, position: int, messages: Chunk, bins: NDArray[np.int32], begin: float
+    ) -> int:
+        service = self.service
+        return int(
+            kernel.advance(
+                position,
+                self.arrived,
+                messages.keys,
+                messages.times,
+                bins,
+                self.sources.owners,
+                self.begins,
+                self.paces,
+                self.slot,
+                begin,
+                self.tick,
+                service.work if isinstance(service, PerKey) else np.empty(0),
+                isinstance(service, Exponential),
+                np.uint64(service.seed if isinstance(service, Exponential) else 0),
+                self.workers,
+                self.tally,
+                self.acks,
+            )
+        )
+
+    def _deliver(self, slot: int, until: float, *, inclusive: bool) -> None:
+        """Hand over the acknowledgements that are due, the earliest first."""
+        while self.acks.size[0] and (
+            self.acks.times[0] < until or (inclusive and self.acks.times[0] == until)
+        ):
+            worker, source = divmod(int(kernel.pop(self.acks)), self.sources.count)
+            report = self.reports[worker]
+            if report is not None:
+                self.signals[slot] += 1
+                self.moves[slot] += len(self.sources.acknowledge(source, worker, report))
+
+    def _make_room(self) -> None:
+        if self.acks.times.size and self.acks.size[0] == self.acks.times.size:
+            longer = 2 * self.acks.times.size
+            self.acks = self.acks._replace(
+                times=np.resize(self.acks.times, longer), pairs=np.resize(self.acks.pairs, longer)
+            )
+
+    def _end_slot(self, number: int, begin: float, end: float) -> None:
+        workers = self.workers
+        waiting = workers.free_at < end
+        workers.idle[waiting] += end - np.maximum(workers.free_at[waiting], begin)
+        self.owned[number] = self.sources.owned(self.cluster.workers)
+        ticks = slice(number * self.ticks_per_slot, (number + 1) * self.ticks_per_slot)
+        arrivals = self.tally.arrivals[ticks].sum(axis=0)
+        self.backlog += arrivals - self.tally.finishes[ticks].sum(axis=0)
+        self.held += self.tally.new_keys[ticks].sum(axis=0)
+        if self.sides and end > self.quiet:
+            self._report(number, end, arrivals)
+        workers.idle[:] = 0
+        workers.work_seconds[:] = 0
+        if self.slots_per_period and (number + 1) % self.slots_per_period == 0:
+            self._aggregate()
+
+    def _report(self, number: int, now: float, arrived: NDArray[np.int64]) -> None:
+        workers = self.workers
+        era = int(np.searchsorted(self.begins, now, "right")) - 1
+        for worker, side in enumerate(self.sides):
+            arrivals = int(arrived[worker])
+            mean = workers.work_seconds[worker] / arrivals if arrivals else 0.0
+            seen = Measurement(
+                arrivals=arrivals,
+                backlog=int(self.backlog[worker]),
+                service_time=float(mean or 1 / self.speeds[era, worker]),
+                busy=self.slot - float(workers.idle[worker]),
+                memory=int(self.held[worker]),
+            )
+            report = side.report(seen, float(self.owned[number, worker]), now)
+            self.reports[worker] = report or self.reports[worker]
+
+    def _aggregate(self) -> None:
+        """Every worker sends its partial states to the aggregator and forgets them."""
+        self.aggregated.append(int(self.tally.partials.sum()))
+        self.tally.partials[:] = 0
+        self.tally.fresh[:] = 0
+
+
+def _whole_ratio(name: str, length: float, unit_name: str, unit: float) -> int:
+    require_between(name, length, above=0)
+    ratio = round(length / unit)
+    if ratio < 1 or abs(ratio * unit - length) > 1e-9 * length:
+        raise ValueError(
+            f"{name} must be a whole number of times {unit_name}, {unit} s, got {length} s"
+        )
+    return ratio
+
+
+def _by_slot(stream: Stream, slot: float, slots: int) -> Iterator[Chunk]:
+    """The stream cut at the ends of slots; a slot without messages is an empty chunk."""
+    number = 0
+    pieces: list[Chunk] = []
+    for chunk in stream.chunks():
+        keys, times = chunk.keys, chunk.times
+        while times.size:
+            cut = int(np.searchsorted(times, (number + 1) * slot))
+            pieces.append(Chunk(keys[:cut], times[:cut]))
+            if cut == times.size:
+                break
+            keys, times = keys[cut:], times[cut:]
+            yield _joined(pieces)
+            pieces = []
+            number += 1
+    while number < slots:
+        yield _joined(pieces)
+        pieces = []
+        number += 1
+
+
+def _joined(pieces: list[Chunk]) -> Chunk:
+    if not pieces:
+        return Chunk(np.empty(0, np.uint32), np.empty(0))
+    return Chunk(
+        np.concatenate([piece.keys for piece in pieces]),
+        np.concatenate([piece.times for piece in pieces]),
+    )

@@ -1,0 +1,79 @@
+"""Messages as the simulator takes them: numbered keys and arrival times."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some messages, in the order of their arrival."""
+
+    keys: NDArray[np.uint32]
+    """Numbers below the stream's `keys`."""
+    times: NDArray[np.float64]
+    """Seconds since the start; never falling."""
+
+
+class Stream(Protocol):
+    """Messages that arrive over time. It may be read more than once."""
+
+    @property
+    def keys(self) -> int:
+        """One more than the greatest number of a key."""
+
+    @property
+    def messages(self) -> int:
+        """How many messages there are."""
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All messages, piece by piece."""
+
+    def time_of(self, message: int) -> float:
+        """When a message, counted from 0, arrives."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayStream:
+    """Messages that are in memory.
+
+    >>> ArrayStream.at_rate(np.array([3, 1, 3]), rate=10).time_of(2)
+    0.2
+    """
+
+    key_numbers: NDArray[np.uint32]
+    times: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if self.key_numbers.shape != self.times.shape or self.times.ndim != 1:
+            raise ValueError(
+                "a stream needs one time for each key, got "
+                f"{self.key_numbers.shape} keys and {self.times.shape} times"
+            )
+        if self.times.size and (self.times[0] < 0 or (np.diff(self.times) < 0).any()):
+            raise ValueError("the times of a stream must start at 0 or later and never fall")
+
+    @classmethod
+    def at_rate(cls, key_numbers: NDArray[np.integer], rate: float) -> "ArrayStream":
+        """Messages that arrive evenly, so many a second."""
+        times = np.arange(key_numbers.size) / rate
+        return cls(key_numbers.astype(np.uint32), times)
+
+    @property
+    def keys(self) -> int:
+        return int(self.key_numbers.max()) + 1 if self.key_numbers.size else 1
+
+    @property
+    def messages(self) -> int:
+        return self.times.size
+
+    def chunks(self) -> Iterator[Chunk]:
+        for start in range(0, self.messages, 1 << 20):
+            piece = slice(start, start + (1 << 20))
+            yield Chunk(self.key_numbers[piece], self.times[piece])
+
+    def time_of(self, message: int) -> float:
+        return float(self.times[message])

@@ -1,0 +1,60 @@
+"""The compiled simulator does what a plain event-by-event one does."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steelyard import schemes
+from steelyard.delegation import BusyTime, PaperRules, SteadyRules
+from steelyard.simulator import ArrayStream, Cluster, ConsistentGrouping, Direct, simulate
+from tests.simulator import plain
+
+
+@st.composite
+def streams(draw):
+    """Up to 300 messages in about ten seconds, in bursts or evenly."""
+    count = draw(st.integers(1, 300))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    keys = rng.zipf(draw(st.floats(1.2, 3)), count) % 40
+    gaps = rng.exponential(10 / count, count) ** draw(st.sampled_from([1, 3]))
+    return ArrayStream(keys.astype(np.uint32), np.cumsum(gaps))
+
+
+@st.composite
+def clusters(draw):
+    """One to five workers, each with a speed of its own, that may change twice."""
+    workers = draw(st.integers(1, 5))
+    speeds = st.lists(st.floats(1, 50), min_size=workers, max_size=workers)
+    cluster = Cluster.of(draw(speeds))
+    at = 0.0
+    for _ in range(draw(st.integers(0, 2))):
+        at += draw(st.floats(0.1, 5))
+        cluster = cluster.then(
+            at=at, fast=draw(st.integers(0, workers)), times=draw(st.floats(0.2, 5))
+        )
+    return cluster
+
+
+GROUPINGS = st.one_of(
+    st.sampled_from(["kg", "sg", "pkg", "porc"]).map(lambda name: Direct(schemes.named(name))),
+    st.builds(
+        ConsistentGrouping,
+        scheme=st.just(schemes.named("porc")),
+        virtual_workers=st.integers(1, 10),
+        rules=st.sampled_from([SteadyRules(), PaperRules(), SteadyRules(measure=BusyTime())]),
+    ),
+)
+
+
+@settings(max_examples=150)
+@given(streams(), clusters(), GROUPINGS, st.integers(1, 4))
+def test_simulation_equals_its_plain_twin(stream, cluster, grouping, sources):
+    """The same latencies, queues and moves, message by message."""
+    finished, moves, lengths = plain.simulate(stream, cluster, grouping, sources=sources, slot=1.0)
+    outcome = simulate(stream, cluster, grouping, sources=sources, slot=1.0, tick=1.0)
+    latency = np.array(finished) - stream.times
+    assert outcome.mean_latency == pytest.approx(latency.mean(), rel=1e-9, abs=1e-12)
+    assert outcome.queue_length.tolist() == lengths
+    expected = np.bincount([slot for slot, _ in moves], minlength=outcome.moves.size)
+    assert outcome.moves.tolist() == expected.tolist()
