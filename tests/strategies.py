@@ -30,7 +30,7 @@ def settings_of(draw, name):
     if name in ("ch", "porc", "porc-graded"):
         drawn["epsilon"] = draw(epsilon)
     if name == "porc-graded":
-        drawn["half_life"] = draw(st.one_of(st.none(), st.integers(1, 200)))
+        drawn["half_life"] = draw(st.one_of(st.none(), st.integers(1, 40)))
         drawn["slack"] = draw(st.sampled_from([0, 0.5, 3]))
         drawn["grades"] = draw(st.integers(2, 9))
         drawn["heavy_share"] = draw(st.floats(0.01, 1))

@@ -36,7 +36,8 @@ def test_demo_compares_every_scheme_in_a_table_that_fits():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--workers", "0"], "workers must be a whole number, at least 1, got 0"),
+        (["--workers", "0"], "workers must be a whole number, from 1 to 2,147,483,647, got 0"),
+        (["--workers", "2147483648"], "workers must be a whole number, from 1 to 2,147,483,647"),
         (["--messages", "0"], "messages must be a whole number, at least 1, got 0"),
         (["--skew", "-1"], "skew must be a number at least 0 and at most 10, got -1.0"),
     ],

@@ -76,6 +76,27 @@ def test_chunks_and_dictionaries_are_their_values():
     assert [xxh64(b"x" * 16)] == hash_keys(identifiers).tolist()
 
 
+def test_a_dictionary_hashes_its_values():
+    """Nulls in the indices and in the dictionary, unused values, several columns."""
+    indices = pa.array([2, None, 0, 1, 2], pa.int8())
+    coded = pa.DictionaryArray.from_arrays(indices, pa.array(["a", None, "c", "unused"]))
+    plain = ["c", None, "a", None, "c"]
+    assert hash_keys(plain).tolist() == hash_keys(coded).tolist()
+    assert hash_keys(plain, plain).tolist() == hash_keys(coded, coded).tolist()
+    assert hash_keys(plain[3:]).tolist() == hash_keys(coded[3:]).tolist()
+    chunks = pa.chunked_array([coded[:2], coded[2:]])
+    assert hash_keys(plain).tolist() == hash_keys(chunks).tolist()
+    assert hash_keys(plain, plain).tolist() == hash_keys(chunks, plain).tolist()
+
+
+def test_what_spark_cannot_hold_is_refused():
+    """Nanoseconds would be cut off; hashes of other widths would be taken for two."""
+    with pytest.raises(ValueError, match="finer or further away than Spark's microseconds"):
+        hash_keys(pa.array([1], pa.timestamp("ns")))
+    with pytest.raises(TypeError, match=r"buckets_of needs 64-bit hashes, .* got int32"):
+        buckets_of(np.array([1, 2], np.int32), 8)
+
+
 def test_no_keys():
     """An empty column has no hashes."""
     for kind in (pa.string(), pa.int64(), pa.null()):

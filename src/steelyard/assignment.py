@@ -26,8 +26,8 @@ class Move:
 class Assignment:
     """Virtual workers to workers, each worker's in the order in which it got them.
 
-    Workers keep their numbers: one that is removed leaves a gap, one that is added gets the next
-    free number.
+    Workers keep their numbers when others leave; one that is added gets a number of its own or one
+    above all others.
 
     >>> assignment = Assignment.equal(workers=2, each=3)
     >>> assignment.owned(1)
@@ -40,7 +40,7 @@ class Assignment:
 
     def __init__(self, owned: Mapping[int, Iterable[int]]) -> None:
         self._owned: dict[int, list[int]] = {
-            int(w): list(virtuals) for w, virtuals in owned.items()
+            int(w): list(map(int, virtuals)) for w, virtuals in owned.items()
         }
         everything = sorted(virtual for virtuals in self._owned.values() for virtual in virtuals)
         if not self._owned:

@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from steelyard import metrics, schemes
 from steelyard.datasets import zipf_ranks
-from steelyard.hashing import hash_keys
+from steelyard.hashing import MOST_BINS, hash_keys
 from steelyard.validation import require_whole
 
 
@@ -38,10 +39,12 @@ def compare(
     >>> [outcome.scheme for outcome in outcomes][:3]
     ['kg', 'sg', 'pkg']
     """
-    require_whole("workers", workers, least=1)
+    require_whole("workers", workers, least=1, most=MOST_BINS)
     require_whole("messages", messages, least=1)
     ranks = zipf_ranks(messages, skew, keys, seed)
     hashes = hash_keys(pa.array(ranks, pa.int64()))
+    counts = np.bincount(ranks)
+    hottest = np.count_nonzero(counts[: counts.argmax()])  # its place among the keys that occur
 
     def outcomes() -> Iterator[Outcome]:
         for name in schemes.names():
@@ -58,7 +61,7 @@ def compare(
                 scheme=name,
                 imbalance=metrics.normalised_imbalance(router.loads),
                 memory=float(copies.mean()),
-                hottest_copies=int(copies[0]),
+                hottest_copies=int(copies[hottest]),
                 messages_per_second=messages / min(seconds),
             )
 

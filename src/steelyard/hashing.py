@@ -47,15 +47,26 @@ def hash_keys(*columns: Keys) -> Hashes:
     """
     if not columns:
         raise ValueError("hash_keys needs at least one column of keys, got none")
-    # Only here is numba needed: executors let Spark hash and need numpy and pyarrow alone.
-    from steelyard import _xxhash64 as kernels
-
-    arrays = [_one_array(column) for column in columns]
+    arrays = [_as_arrow(column) for column in columns]
     lengths = {len(array) for array in arrays}
     if len(lengths) > 1:
         raise ValueError(f"hash_keys needs columns of one length, got {sorted(lengths)}")
-    hashes = np.full(lengths.pop(), SPARK_SEED, np.uint64)
-    for array in arrays:
+    if len(arrays) == 1 and isinstance(arrays[0], pa.DictionaryArray):
+        return _hash_dictionary(arrays[0])
+    if not any(isinstance(array, pa.ChunkedArray) for array in arrays):
+        return _hash_arrays(arrays)
+    table = pa.Table.from_arrays(arrays, [str(i) for i in range(len(arrays))])
+    pieces = [hash_keys(*batch.columns) for batch in table.to_batches()]
+    return np.concatenate([np.empty(0, np.uint64), *pieces])
+
+
+def _hash_arrays(arrays: list[pa.Array]) -> Hashes:
+    # Only here is numba needed: executors let Spark hash and need numpy and pyarrow alone.
+    from steelyard import _xxhash64 as kernels
+
+    hashes = np.full(len(arrays[0]), SPARK_SEED, np.uint64)
+    for column in arrays:
+        array = _decoded(column)
         valid = np.empty(0, np.bool_)
         if array.null_count:
             valid = array.is_valid().to_numpy(zero_copy_only=False)
@@ -70,6 +81,14 @@ def hash_keys(*columns: Keys) -> Hashes:
     return hashes
 
 
+def _hash_dictionary(array: pa.DictionaryArray) -> Hashes:
+    """Hash every different value once."""
+    of_values = np.append(hash_keys(array.dictionary), np.uint64(SPARK_SEED))
+    nothing = pa.scalar(len(array.dictionary), pa.int64())
+    places: NDArray[np.int64] = pc.fill_null(array.indices.cast(pa.int64()), nothing).to_numpy()
+    return of_values[places]
+
+
 def hash_key(*key: object) -> int:
     """Hash one key; several arguments are the columns of one key.
 
@@ -79,15 +98,19 @@ def hash_key(*key: object) -> int:
     return int(hash_keys(*([part] for part in key))[0])
 
 
-def _one_array(column: Keys) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    array = column if isinstance(column, pa.Array) else pa.array(column)
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    return array
+def _as_arrow(column: Keys) -> pa.Array | pa.ChunkedArray:
+    array = column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    """The values of a dictionary array; as large strings, because they may add up to much."""
+    if not isinstance(array, pa.DictionaryArray):
+        return array
+    values = array.dictionary
+    if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
+        values = values.cast(pa.large_binary())
+    return values.take(array.indices)
 
 
 def _spark_layout(array: pa.Array) -> Any:
@@ -112,15 +135,25 @@ def _spark_layout(array: pa.Array) -> Any:
     if pa.types.is_date32(kind):
         return _numbers(array.view(pa.int32()))
     if pa.types.is_timestamp(kind):
-        return _numbers(array.cast(pa.timestamp("us", kind.tz)).view(pa.int64()))
+        return _numbers(_microseconds(array, pa.timestamp("us", kind.tz)))
     if pa.types.is_duration(kind):
-        return _numbers(array.cast(pa.duration("us")).view(pa.int64()))
+        return _numbers(_microseconds(array, pa.duration("us")))
     if pa.types.is_decimal128(kind):
         return _decimals(array)
     raise TypeError(
         f"a key cannot be of type {kind}: use strings, binaries, whole numbers up to 64 bits "
         "signed, floats, booleans, dates, timestamps or decimals up to 38 digits"
     )
+
+
+def _microseconds(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return array.cast(kind).view(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"a key of type {array.type} is finer or further away than Spark's microseconds: "
+            "cast the column to microseconds"
+        ) from error
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -174,7 +207,7 @@ def mix64(x: Hashes) -> Hashes:
 def seed_mask(seed: int) -> np.uint64:
     """What a seed is to a hash: a mask, so that other seeds give unrelated sequences of choices."""
     require_whole("seed", seed, least=0, most=_MASK)
-    return np.uint64(mix64(np.array([(seed + 1) * _GOLDEN & _MASK], np.uint64))[0])
+    return np.uint64(mix64(np.array([(int(seed) + 1) * _GOLDEN & _MASK], np.uint64))[0])
 
 
 def buckets_of(hashes: NDArray[np.uint64] | NDArray[np.int64], buckets: int) -> NDArray[np.int32]:
@@ -184,6 +217,8 @@ def buckets_of(hashes: NDArray[np.uint64] | NDArray[np.int64], buckets: int) -> 
     array([5256, 5987], dtype=int32)
     """
     require_whole("buckets", buckets, least=1, most=MOST_BINS)
+    if hashes.dtype not in (np.uint64, np.int64):
+        raise TypeError(f"buckets_of needs 64-bit hashes, as hash_keys gives, got {hashes.dtype}")
     if buckets & (buckets - 1) == 0:
         return (hashes.view(np.uint64) & np.uint64(buckets - 1)).astype(np.int32)
     rests: NDArray[np.int64] = hashes.view(np.int64) % np.int64(buckets)

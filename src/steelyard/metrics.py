@@ -58,8 +58,10 @@ def _distinct_pairs(
     keys: NDArray[np.integer], workers_of: NDArray[np.integer], workers: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The keys, numbered from 0, and workers of all different (key, worker) pairs."""
+    if workers_of.size and not 0 <= workers_of.min() <= workers_of.max() < workers:
+        raise ValueError(f"workers must be numbers from 0 to {workers - 1}, found others")
     numbers = np.unique(keys, return_inverse=True)[1]
-    pairs = np.unique(numbers.astype(np.int64) * workers + workers_of)
+    pairs = np.unique(numbers.astype(np.int64) * workers + workers_of.astype(np.int64))
     return pairs // workers, pairs % workers
 
 

@@ -20,9 +20,6 @@ __all__ = ["Cell", "Planner", "RoutingPlan"]
 _ROUNDS = 32
 """How many choices a bucket that fits into one bin tries before it takes the emptiest."""
 
-_CRUMB = 0.25
-"""A heavy bucket passes over bins that have less than this part of their share left."""
-
 
 class Planner:
     """Turns counts per bucket into plans, each as close to the one before as balance allows.
@@ -31,7 +28,8 @@ class Planner:
     proportion to `capacities`. Buckets that fit into one bin go whole to the first of their
     choices with room, the larger ones first. Those that do not fill one bin after the other along
     their choices, up to the plain share, so that the slack is left to the light ones. A bucket
-    stays where the last plan put it while it fits there.
+    stays on the bins where the last plan put it while it fits there; how a split one is shared
+    out among its bins may change.
 
     Counts of earlier updates fade by `decay` at each new one (0 forgets them at once).
 
@@ -85,14 +83,14 @@ class Planner:
     def update(self, counts: ArrayLike) -> RoutingPlan:
         """Plan for a stream with these counts per bucket.
 
-        The version grows by one if any message is routed differently from the last plan.
+        The version grows by one if the plan has other cells than the last.
         """
         self._counts = self._counts * self.decay + checked_counts(counts, self.buckets)
         last = self.plan
         whole, split = self._place(self._counts, last)
-        plan = self._as_plan(whole, split, self._counts, last.version + 1)
-        if self._plan is not None and plan == last:
-            plan = self._as_plan(whole, split, self._counts, last.version)
+        plan = self._as_plan(whole, split, self._counts, last.version)
+        if plan != last:
+            plan = replace(plan, version=last.version + 1)
         self._plan = plan
         return plan
 
@@ -115,7 +113,13 @@ class Planner:
         planner = cls(**{name: saved[name] for name in settings})
         planner._counts = checked_counts(saved["counts"], planner.buckets)
         if saved["plan"] is not None:
-            planner._plan = RoutingPlan.from_json(saved["plan"])
+            plan = RoutingPlan.from_json(saved["plan"])
+            if (plan.bins, plan.buckets) != (planner.bins, planner.buckets):
+                raise ValueError(
+                    f"a planner for {planner.bins} bins and {planner.buckets} buckets cannot "
+                    f"resume a plan for {plan.bins} and {plan.buckets}"
+                )
+            planner._plan = plan
         return planner
 
     def _place(
@@ -130,7 +134,7 @@ class Planner:
         is_heavy = counts[by_count] > fair.max()
         left = fair.copy()
         for bucket in by_count[is_heavy].tolist():
-            split[bucket] = self._fill(bucket, counts[bucket], left, fair, last)
+            split[bucket] = self._fill(bucket, counts[bucket], left, last)
         left += self.epsilon * fair
         fitting = by_count[~is_heavy]
         bulky = counts[fitting] > fair.max() / 4
@@ -148,14 +152,10 @@ class Planner:
         last: RoutingPlan,
     ) -> None:
         """Place buckets that fit into one bin, given in falling order of their counts."""
+        # Those that had one bin ask for it again; those that were split have to look for one.
         was_split = last.copies[group] > 1
         stranded = self._settle(group[~was_split], counts, left, whole, whole[group[~was_split]])
-        new = [
-            bucket
-            for bucket in group[was_split].tolist()
-            if not _keep(bucket, counts[bucket], left, whole, split, last)
-        ]
-        stranded = np.union1d(stranded, np.array(new, np.int64))
+        stranded = np.union1d(stranded, group[was_split])
         stranded = stranded[np.argsort(-counts[stranded], kind="stable")]
         for attempt in range(_ROUNDS):
             if not stranded.size:
@@ -170,24 +170,19 @@ class Planner:
             else:
                 split[bucket] = _emptiest_first(counts[bucket], left)
 
-    def _fill(
-        self, bucket: int, count: float, left: Floats, fair: Floats, last: RoutingPlan
-    ) -> dict[int, float]:
+    def _fill(self, bucket: int, count: float, left: Floats, last: RoutingPlan) -> dict[int, float]:
         """Fill the bins of a heavy bucket one after the other; takes from `left`."""
         cells: dict[int, float] = {}
         had = [cell.bin for cell in last.cells(bucket)]
         walk = (self._first[bucket] + self._step[bucket] * np.arange(self.bins)) % self.bins
         for where in had + walk.tolist():
-            amount = min(left[where], count)
-            if amount < count and left[where] < _CRUMB * fair[where]:
+            if left[where] <= 0:
                 continue
-            cells[where] = cells.get(where, 0.0) + amount
-            left[where] -= amount
-            count -= amount
+            cells[where] = min(left[where], count)
+            left[where] -= cells[where]
+            count -= cells[where]
             if count <= 0:
-                return cells
-        for where, amount in _emptiest_first(count, left).items():
-            cells[where] = cells.get(where, 0.0) + amount
+                break
         return cells
 
     def _settle(
@@ -229,29 +224,6 @@ class Planner:
             ends[span] = np.rint(parts.cumsum() / parts.sum() * WHOLE)
         plan = RoutingPlan(self.bins, starts, bins_of, ends, self._share, version)
         return replace(plan, shares=plan.shares_of(counts))
-
-
-def _keep(
-    bucket: int,
-    count: float,
-    left: Floats,
-    whole: NDArray[np.int64],
-    split: dict[int, dict[int, float]],
-    last: RoutingPlan,
-) -> bool:
-    """Put a bucket that was split into one of its bins, or again into all, if there is room."""
-    cells = last.cells(bucket)
-    for cell in cells:
-        if count <= left[cell.bin]:
-            left[cell.bin] -= count
-            whole[bucket] = cell.bin
-            return True
-    if any(cell.weight * count > left[cell.bin] * (1 + 1e-9) for cell in cells):
-        return False
-    split[bucket] = {cell.bin: cell.weight * count for cell in cells}
-    for where, amount in split[bucket].items():
-        left[where] -= amount
-    return True
 
 
 def _worth_having(amounts: Mapping[int, float]) -> dict[int, float]:

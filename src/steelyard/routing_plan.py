@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -33,7 +34,7 @@ class RoutingPlan:
 
     `bins_of[i]` takes the part of its bucket's messages whose salt falls below `ends[i]` (of
     2^32) and not below the end before it; the cells of bucket b are those from `starts[b]` to
-    `starts[b + 1]`. Two plans are equal when they route every message alike.
+    `starts[b + 1]`. Two plans are equal when they have the same cells.
 
     >>> plan = RoutingPlan.from_cells(2, [[(0, WHOLE)], [(0, WHOLE // 4), (1, WHOLE)]])
     >>> plan.splits
@@ -85,7 +86,7 @@ class RoutingPlan:
 
     def cells(self, bucket: int) -> list[Cell]:
         """Where a bucket's messages go."""
-        span = slice(self.starts[bucket], self.starts[bucket + 1])
+        span = self._span(bucket)
         ends = self.ends[span]
         weights = np.diff(ends, prepend=0) / WHOLE
         return [
@@ -104,11 +105,18 @@ class RoutingPlan:
         >>> plan.route(np.array([0, 1, 1]), np.array([7, 7, 2**63], np.uint64))
         array([0, 0, 1], dtype=int32)
         """
-        buckets = np.asarray(buckets)
+        buckets, salts = np.asarray(buckets), np.asarray(salts)
+        if buckets.dtype.kind not in "iu" or salts.dtype not in (np.uint64, np.int64):
+            raise TypeError(
+                "route needs whole numbers of buckets and 64-bit salts, "
+                f"got {buckets.dtype} and {salts.dtype}"
+            )
+        if buckets.size and buckets.min() < 0:
+            raise IndexError(f"buckets are numbered from 0, got {buckets.min()}")
         routed = self._first_cell.take(buckets)
         split = np.flatnonzero(routed < 0)
         if split.size:
-            position = np.asarray(salts)[split].view(np.uint64) >> np.uint64(32)
+            position = salts[split].view(np.uint64) >> np.uint64(32)
             position = position.view(np.int64)
             rank = ~routed[split]
             guide, bits = self._guide
@@ -149,23 +157,27 @@ class RoutingPlan:
         return shares
 
     def moved_from(self, other: "RoutingPlan", counts: ArrayLike) -> float:
-        """The share of a stream with these counts that `other` would send to another bin."""
+        """The share of a stream with these counts that has to change bins after `other`.
+
+        Messages of one bucket stand for each other: what matters is how much of it each bin gets.
+        """
         weights = checked_counts(counts, self.buckets)
         if other.buckets != self.buckets:
             raise ValueError(
                 f"plans over {self.buckets} and {other.buckets} buckets cannot be compared"
             )
-        stayed = 0.0
-        changed = np.flatnonzero(self._first_cell != other._first_cell)
-        kept = np.ones(self.buckets, np.bool_)
-        kept[changed] = False
-        kept[self._split_buckets] = kept[other._split_buckets] = False
-        stayed += weights[kept].sum()
-        for bucket in np.flatnonzero(~kept).tolist():
+        are_whole = (self.copies == 1) & (other.copies == 1)
+        same = self.bins_of[self.starts[:-1]] == other.bins_of[other.starts[:-1]]
+        stayed = weights[are_whole & same].sum()
+        for bucket in np.flatnonzero(~are_whole & (weights > 0)).tolist():
             theirs = {cell.bin: cell.weight for cell in other.cells(bucket)}
-            overlap = sum(min(c.weight, theirs.get(c.bin, 0.0)) for c in self.cells(bucket))
-            stayed += weights[bucket] * overlap
-        return float(1 - stayed / (weights.sum() or 1))
+            both = (min(c.weight, theirs.get(c.bin, 0.0)) for c in self.cells(bucket))
+            stayed += weights[bucket] * sum(both)
+        total = weights.sum()
+        return float(1 - stayed / total) if total else 0.0
+
+    def _span(self, bucket: int) -> slice:
+        return slice(self.starts[bucket], self.starts[bucket + 1])
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -187,7 +199,7 @@ class RoutingPlan:
             if where >= 0:
                 buckets.append(where)
             else:
-                span = slice(self.starts[bucket], self.starts[bucket + 1])
+                span = self._span(bucket)
                 pairs = np.stack([self.bins_of[span], self.ends[span]], axis=1)
                 buckets.append(pairs.ravel().tolist())
         fields = {
@@ -209,13 +221,23 @@ class RoutingPlan:
                 else list(zip(where[::2], where[1::2], strict=True))
                 for where in fields["buckets"]
             ]
-            plan = cls.from_cells(fields["bins"], cells)
-            shares, version = np.array(fields["shares"], float), int(fields["version"])
-        except (ValueError, KeyError, TypeError) as error:
+            bins, version = fields["bins"], fields["version"]
+            _check_cells(bins, cells)
+            plan = cls.from_cells(bins, cells)
+            shares = np.array(fields["shares"], np.float64).reshape(bins)
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"this is not the JSON of a routing plan: {error!r}") from error
-        if plan.bins_of.size and not 0 <= plan.bins_of.min() <= plan.bins_of.max() < plan.bins:
-            raise ValueError(f"this plan names a bin outside 0 to {plan.bins - 1}")
-        return cls(plan.bins, plan.starts, plan.bins_of, plan.ends, shares, version)
+        return cls(bins, plan.starts, plan.bins_of, plan.ends, shares, int(version))
+
+
+def _check_cells(bins: int, cells: Sequence[Sequence[tuple[int, int]]]) -> None:
+    for bucket, own in enumerate(cells):
+        ends = [end for _, end in own]
+        if not all(isinstance(where, int) and 0 <= where < bins for where, _ in own):
+            raise ValueError(f"bucket {bucket} names a bin outside 0 to {bins - 1}")
+        rising = all(low < high for low, high in pairwise([0, *ends]))
+        if not ends or not rising or ends[-1] != WHOLE:
+            raise ValueError(f"the cells of bucket {bucket} do not end, rising, at {WHOLE}")
 
 
 def checked_counts(counts: ArrayLike, buckets: int) -> Floats:
@@ -228,4 +250,6 @@ def checked_counts(counts: ArrayLike, buckets: int) -> Floats:
     if not np.isfinite(numbers).all() or (numbers < 0).any():
         bad = int(np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))[0])
         raise ValueError(f"counts must be finite and at least 0, got {numbers[bad]} at {bad}")
+    if not np.isfinite(numbers.sum()):
+        raise ValueError("counts must have a finite sum, got more than a float can hold")
     return numbers

@@ -15,7 +15,12 @@ from steelyard import schemes
         ("porc", {"epsilon": "0.1"}, "epsilon must be a number .*, got '0.1'"),
         ("porc-graded", {"grades": 1}, "grades must be a whole number, from 2 to 64, got 1"),
         ("porc-graded", {"half_life": 0}, "half_life must be a whole number, at least 1, got 0"),
-        ("porc-graded", {"slack": -1}, "slack must be a number at least 0, got -1"),
+        ("porc-graded", {"slack": -1}, "slack must be a number at least 0 and at most .*, got -1"),
+        (
+            "porc-graded",
+            {"slack": 1e19},
+            "slack must be .* at most 9,007,199,254,740,992, got 1e.19",
+        ),
         ("porc-graded", {"heavy_share": 2}, "heavy_share must be .* at most 1, got 2"),
         ("dchoices", {"head_share": 0}, "head_share must be .* above 0 and at most 1, got 0"),
         ("dchoices", {"tolerance": 0}, "tolerance must be .* above 0 and at most 1, got 0"),
@@ -53,6 +58,18 @@ def test_bad_hashes(keys):
 
 def test_a_state_of_another_scheme_is_refused():
     """A state resumes only the scheme that saved it."""
-    saved = schemes.named("kg").router(3).save()
-    with pytest.raises(ValueError, match="saved by 'kg', it cannot resume 'porc'"):
-        schemes.named("porc").resume(saved)
+    saved = schemes.named("porc").router(3).save()
+    with pytest.raises(ValueError, match=r"saved by RandomChoices\(.*, it cannot resume KeyGro"):
+        schemes.named("kg").resume(saved)
+    with pytest.raises(ValueError, match=r"cannot resume RandomChoices\(epsilon=0.5\)"):
+        schemes.named("porc", epsilon=0.5).resume(saved)
+    with pytest.raises(ValueError, match="saved by something else"):
+        schemes.named("porc").resume({})
+
+
+def test_numbers_of_numpy_are_numbers():
+    """Bins and seeds may come out of arrays."""
+    keys = np.arange(1000, dtype=np.uint64)
+    for name in schemes.names():
+        routed = schemes.named(name).router(np.uint8(200), np.int64(3)).route_many(keys)
+        assert routed.tolist() == schemes.named(name).router(200, 3).route_many(keys).tolist()

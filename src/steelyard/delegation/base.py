@@ -14,6 +14,9 @@ from steelyard.delegation.measures import Measure
 from steelyard.delegation.signals import Measurement, Report, Signal
 from steelyard.validation import require_between
 
+_LATE = 16
+"""Acknowledgements may arrive this many slots after newer ones."""
+
 
 class WorkerSide(ABC):
     """Turns what a worker measures into one state a slot."""
@@ -70,17 +73,19 @@ class SourceSide(ABC):
         self.assignment = assignment
         self._heard = dict.fromkeys(assignment.workers, -1)
 
-    def acknowledge(self, worker: int, report: Report) -> list[Move]:
+    def acknowledge(self, worker: int, report: Report | None) -> list[Move]:
         """Take note of an acknowledgement; the moves that it leads to are made already.
 
-        Only the first acknowledgement with a new slot number counts.
+        Only the first acknowledgement with a new slot number counts. One without a report, from
+        a worker whose first slot is not over, says nothing.
         """
         if worker not in self._heard:
             raise ValueError(f"there is no worker {worker}; the workers are {list(self._heard)}")
-        if report.slot <= self._heard[worker]:
+        # A number far below the last one comes from a worker that was started again.
+        if report is None or 0 <= self._heard[worker] - report.slot <= _LATE:
             return []
-        self._heard[worker] = report.slot
-        return self._react(worker, report)
+        self._heard[int(worker)] = int(report.slot)
+        return self._react(int(worker), report)
 
     @abstractmethod
     def _react(self, worker: int, report: Report) -> list[Move]:

@@ -1,7 +1,9 @@
 """What passes between workers and sources."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
+
+from steelyard.validation import require_between
 
 
 class Signal(Enum):
@@ -34,3 +36,7 @@ class Measurement:
     """Seconds spent on messages."""
     memory: float = 0.0
     """Keys, or bytes, held."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            require_between(field.name, getattr(self, field.name), least=0)

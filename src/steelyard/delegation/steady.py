@@ -19,8 +19,6 @@ _LONELY_SLOTS = 8
 _QUARANTINE = (16, 1024)
 """Slots until a worker without virtual workers is tried again: at first, and at most."""
 
-_MOST_PATIENCE = 16
-
 _GROWTH = 3
 """An idle worker grows by at most a third a slot, or it would shoot past its share."""
 
@@ -58,7 +56,7 @@ class SteadyRules(Rules):
         super().__post_init__()
         require_between("overload", self.overload, least=self.high)
         require_between("smoothing", self.smoothing, above=0, most=1)
-        require_whole("patience", self.patience, least=1, most=_MOST_PATIENCE)
+        require_whole("patience", self.patience, least=1)
         require_between("band", self.band, above=0, most=1)
 
     def worker(self, slot: float) -> WorkerSide:
@@ -89,7 +87,7 @@ class _SteadyWorker(WorkerSide):
             self._utilisation = newest
         else:
             self._utilisation += self._rules.smoothing * (newest - self._utilisation)
-        self._owned, self._compared = owned, compare
+        self._owned, self._compared = float(owned), compare
         one = self._utilisation / owned if owned else 0.0
         return self._by_comparison(one) if compare else self._by_thresholds(one)
 
@@ -130,7 +128,6 @@ class _SteadyWorker(WorkerSide):
 class _Standing:
     """What a source remembers of a worker."""
 
-    patience: int
     slot: int = -10
     """Of the last report."""
     state: Signal = Signal.NORMAL
@@ -151,8 +148,6 @@ class _Standing:
     traded_slot: int = -10
     traded: int = 0
     """Virtual workers that it got, less those that it gave, at the end of that slot."""
-    tried_by: int = -1
-    """The busy worker that gave to it while it was normal; judged by its next report."""
     retry: int = -1
     """The slot from which it may be tried again; -1: it is not in quarantine."""
     quarantine: int = _QUARANTINE[0]
@@ -162,26 +157,29 @@ class _SteadySource(SourceSide):
     def __init__(self, rules: SteadyRules, assignment: Assignment) -> None:
         super().__init__(assignment)
         self._rules = rules
-        self._most_step = max(1, assignment.virtual_workers // len(assignment.workers))
         self._standings: dict[int, _Standing] = {}
         for worker in assignment.workers:
-            self._join(worker)
+            self._standings[worker] = _Standing()
+        self._heed_ownership()
 
     def _join(self, worker: int) -> None:
-        standing = _Standing(patience=self._rules.patience)
-        if self.assignment.count(worker) == 0:
-            standing.retry = 0
-        self._standings[worker] = standing
+        self._standings[worker] = _Standing()
+        self._heed_ownership()
 
     def _leave(self, worker: int) -> None:
         del self._standings[worker]
-        for standing in self._standings.values():
-            if standing.tried_by == worker:
-                standing.tried_by = -1
+        self._heed_ownership()
+
+    def _heed_ownership(self) -> None:
+        """After workers came or went: who has nothing is to be tried, who has something is not."""
+        for worker, standing in self._standings.items():
+            if self.assignment.count(worker):
+                standing.retry = -1
+            elif standing.retry < 0:
+                standing.retry = max(standing.slot, 0)
 
     def _react(self, worker: int, report: Report) -> list[Move]:
         standing = self._standings[worker]
-        self._judge_trial(standing, report.state)
         self._note(standing, report)
         self._learn(worker)
         if self._is_quarantined(worker, report.state):
@@ -191,7 +189,7 @@ class _SteadySource(SourceSide):
         traded = self._traded(worker, report.slot)
         moves: list[Move] = []
         if report.state is Signal.IDLE:
-            wish = min(standing.step, max(1, owned // _GROWTH), self._gap(worker))
+            wish = standing.step = min(standing.step, max(1, owned // _GROWTH))
             standing.want = max(0, wish - max(0, traded))
             moves += self._match(worker)
         elif report.state is Signal.BUSY:
@@ -202,26 +200,15 @@ class _SteadySource(SourceSide):
         standing.met = bool(moves) and standing.want == 0
         return moves
 
-    def _judge_trial(self, standing: _Standing, state: Signal) -> None:
-        """A normal worker that took from a busy one now tells whether that was a good idea."""
-        if standing.tried_by < 0:
-            return
-        giver = self._standings[standing.tried_by]
-        standing.tried_by = -1
-        if state is Signal.BUSY:
-            giver.patience = min(2 * giver.patience, _MOST_PATIENCE)
-        else:
-            giver.patience = max(giver.patience - 1, self._rules.patience)
-
     def _note(self, standing: _Standing, report: Report) -> None:
-        same = standing.state is report.state and report.slot - standing.slot <= 2
+        same = standing.state is report.state and abs(report.slot - standing.slot) <= 2
         if not same:
             standing.since = report.slot
             standing.unmet_slots = 0
         if report.state is Signal.NORMAL or not same:
             standing.step = 1
         elif standing.met:
-            standing.step = min(2 * standing.step, self._most_step)
+            standing.step *= 2
         standing.want = 0  # whatever it wished before is stale
         standing.met = False
         standing.slot, standing.state = report.slot, report.state
@@ -229,7 +216,7 @@ class _SteadySource(SourceSide):
     def _learn(self, worker: int) -> None:
         """Remember how many virtual workers were too many, and forget it when they are not."""
         standing = self._standings[worker]
-        if standing.slot - standing.too_many_slot > _MEMORY:
+        if abs(standing.slot - standing.too_many_slot) > _MEMORY:
             standing.too_many = _UNKNOWN
         measured_with = self.assignment.count(worker) - self._traded(worker, standing.slot)
         if standing.state is Signal.BUSY:
@@ -238,14 +225,11 @@ class _SteadySource(SourceSide):
         elif standing.state is Signal.IDLE and measured_with >= standing.too_many:
             standing.too_many = _UNKNOWN
 
-    def _gap(self, worker: int) -> int:
-        """Half the way to what was too many, at least one."""
-        return max(1, (self._standings[worker].too_many - self.assignment.count(worker)) // 2)
-
     def _busy_wish(self, standing: _Standing, owned: int) -> int:
         standing.lonely_slots = standing.lonely_slots + 1 if owned == 1 else 0
         floor = 0 if standing.lonely_slots >= _LONELY_SLOTS else 1
-        return max(0, min(standing.step, max(1, owned // 2), owned - floor))
+        standing.step = min(standing.step, max(1, owned // 2))
+        return min(standing.step, owned - floor)
 
     def _match(self, worker: int) -> list[Move]:
         """Trade with workers of the opposite wish, the longest waiting first."""
@@ -269,6 +253,7 @@ class _SteadySource(SourceSide):
             standing.traded = self._traded(worker, slot) + change
             standing.traded_slot = slot
         moves = self.assignment.give(giver, taker, count)
+        self._standings[taker].retry = -1
         if self.assignment.count(giver) == 0:
             self._quarantine(self._standings[giver], slot)
         return moves
@@ -282,7 +267,7 @@ class _SteadySource(SourceSide):
         waiting = [
             other
             for other, standing in self._standings.items()
-            if standing.want * mine.want < 0 and standing.slot >= mine.slot - _RECENT
+            if standing.want * mine.want < 0 and abs(standing.slot - mine.slot) <= _RECENT
         ]
         # Among those who wait equally long: the smallest taker, the largest giver.
         sign = -1 if mine.want > 0 else 1
@@ -298,19 +283,17 @@ class _SteadySource(SourceSide):
             mine.unmet_slots = 0
             return []
         mine.unmet_slots += 1
-        if mine.unmet_slots < mine.patience:
+        if mine.unmet_slots < self._rules.patience:
             return []
         moves: list[Move] = []
         for other in self._normal_workers(mine.slot):
             if mine.want == 0:
                 break
-            theirs = self._standings[other]
             room = max(1, self.assignment.count(other) // 20) - self._traded(other, mine.slot)
             count = min(-mine.want, room)
             if count > 0:
                 moves += self._trade(worker, other, count, mine.slot)
                 mine.want += count
-                theirs.tried_by = worker
         return moves
 
     def _normal_workers(self, slot: int) -> list[int]:
@@ -318,7 +301,7 @@ class _SteadySource(SourceSide):
             other
             for other, standing in self._standings.items()
             if standing.state is Signal.NORMAL
-            and standing.slot >= slot - _RECENT
+            and abs(standing.slot - slot) <= _RECENT
             and self.assignment.count(other) + 1 < standing.too_many
         ]
         return sorted(normal, key=lambda other: -self.assignment.count(other))
@@ -344,7 +327,6 @@ class _SteadySource(SourceSide):
             if due and mine.want < 0 and self.assignment.count(giver) > 1:
                 moves += self._trade(giver, other, 1, mine.slot)
                 mine.want += 1
-                standing.retry = -1
         return moves
 
     def save(self) -> dict[str, Any]:
@@ -352,11 +334,10 @@ class _SteadySource(SourceSide):
             [worker, {**asdict(standing), "state": standing.state.value}]
             for worker, standing in self._standings.items()
         ]
-        return {**super().save(), "standings": standings, "most_step": self._most_step}
+        return {**super().save(), "standings": standings}
 
     def _restore(self, saved: Mapping[str, Any]) -> None:
         super()._restore(saved)
-        self._most_step = saved["most_step"]
         fields: Iterable[tuple[int, dict[str, Any]]] = saved["standings"]
         self._standings = {
             worker: _Standing(**{**standing, "state": Signal(standing["state"])})

@@ -81,7 +81,7 @@ class Router(ABC):
     def save(self) -> State:
         """A copy of the state, for `scheme.resume`."""
         saved: dict[str, NDArray[np.generic]] = {
-            "scheme": np.array(self.scheme.name),
+            "scheme": np.array(repr(self.scheme)),
             "bins": np.array(self.bins, np.int64),
             "seed": np.array(self.seed, np.uint64),
             "messages": np.array(self._messages, np.int64),
@@ -111,8 +111,8 @@ class Scheme(ABC):
     def resume(self, saved: State) -> Router:
         """A router that goes on exactly where the saved one stopped."""
         owner = str(saved["scheme"]) if "scheme" in saved else "something else"
-        if owner != self.name:
-            raise ValueError(f"this state was saved by {owner!r}, it cannot resume {self.name!r}")
+        if owner != repr(self):
+            raise ValueError(f"this state was saved by {owner}, it cannot resume {self!r}")
         router = self.router(int(saved["bins"]), int(saved["seed"]))
         router._restore(saved)
         return router

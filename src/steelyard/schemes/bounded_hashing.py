@@ -42,16 +42,16 @@ class _BoundedHashingRouter(Router):
 
     def __init__(self, scheme: BoundedHashing, bins: int, seed: int) -> None:
         super().__init__(scheme, bins, seed)
-        points = mix64(~np.arange(bins, dtype=np.uint64) ^ self._mask)
+        points = mix64(~np.arange(self.bins, dtype=np.uint64) ^ self._mask)
         self._order: NDArray[np.int64] = np.argsort(points, kind="stable")
         self._points = points[self._order]
         # Where the search on the ring starts, by the leading bits of the key's point.
-        self._leading_bits = max(1, int(4 * bins - 1).bit_length())
+        self._leading_bits = (4 * self.bins - 1).bit_length()
         starts = np.arange(2**self._leading_bits, dtype=np.uint64)
         starts <<= np.uint64(64 - self._leading_bits)
         self._guide = np.searchsorted(self._points, starts).astype(np.int64)
         # Where to go from each place on the ring; leads to a bin with room in a few hops.
-        self._onward = np.arange(bins, dtype=np.int64)
+        self._onward = np.arange(self.bins, dtype=np.int64)
 
     def _restore(self, saved: State) -> None:
         super()._restore(saved)

@@ -49,7 +49,7 @@ class GradedChoices(Scheme):
         require_between("heavy_share", self.heavy_share, above=0, most=1)
         if self.half_life is not None:
             require_whole("half_life", self.half_life, least=1)
-        require_between("slack", self.slack, least=0)
+        require_between("slack", self.slack, least=0, most=2**53)
 
     def router(self, bins: int, seed: int = 0) -> Router:
         return _GradedChoicesRouter(self, bins, seed)
@@ -64,12 +64,12 @@ class _GradedChoicesRouter(Router):
         grade = np.arange(scheme.grades) / (scheme.grades - 1)
         self._growth = 1 + scheme.epsilon * (1 - grade)
         self._allowance = scheme.slack * (1 - grade)
-        self._steps = coprime_steps(bins)
-        slots = 2 ** int(16 * bins - 1).bit_length()
+        self._steps = coprime_steps(self.bins)
+        slots = 2 ** (16 * self.bins - 1).bit_length()
         self._hot_keys = np.zeros(slots, np.uint64)
         self._hot_votes = np.zeros(slots, np.int64)
         # What halving took off the loads, so that `loads` still counts messages.
-        self._forgotten = np.zeros(bins, np.int64)
+        self._forgotten = np.zeros(self.bins, np.int64)
         self._until_halving = scheme.half_life or 0
         # Rows of (key, limit, hops): the first `hops` choices of `key` are full at `limit`.
         # Rows may be lost or overwritten at any time: they save probes, they decide nothing.

@@ -73,16 +73,16 @@ class _HeadChoicesRouter(Router):
 
     def __init__(self, scheme: _HeadChoices, bins: int, seed: int) -> None:
         super().__init__(scheme, bins, seed)
-        self._threshold = scheme.head_share / bins
+        self._threshold = scheme.head_share / self.bins
         # Twice the counters that the threshold asks for: no counter of a key that never was hot
         # can then reach it.
         self._adopt(Summary.of_size(math.ceil(2 / self._threshold)))
         # How many choices a head key has; as many as bins means all of them.
-        self._head_choices = bins
+        self._head_choices = self.bins
         self._refresh = 0
         if isinstance(scheme, DChoices):
-            self._refresh = scheme.refresh or max(10_000, 100 * bins)
-            self._head_choices = min(2, bins)
+            self._refresh = scheme.refresh or max(10_000, 100 * self.bins)
+            self._head_choices = min(2, self.bins)
         # The lowest load, and the first bin that may have it.
         self._lowest = np.zeros(2, np.int64)
 
