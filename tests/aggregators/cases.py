@@ -70,6 +70,7 @@ EXPECTED = {
     ),
     CollectSet("word"): lambda numbers, words: sorted(set(present(words))),
     TopK("word", k=2): lambda numbers, words: top(words, 2),
+    ApproxDistinct("word"): lambda numbers, words: len(set(present(words))),
     ApproxDistinct("number"): lambda numbers, words: len(set(present(numbers))),
     Quantiles("number", ranks=(0, 0.5, 1)): lambda numbers, words: (
         [float(sorted(present(numbers))[i]) for i in (0, (len(present(numbers)) - 1) // 2, -1)]

@@ -48,6 +48,27 @@ NAN = float("nan")
         (Sum("v"), [2**62, 2**62, -(2**62)], None, 2**62),
         (Mean("v"), [1, 2], pa.int32(), 1.5),
         (Mean("v"), [D("1.00"), D("1.01"), D("1.01")], pa.decimal128(5, 2), D("1.006667")),
+        (Mean("v"), [D("0.00"), D("0.01")], pa.decimal128(5, 2), D("0.005000")),
+        (
+            Mean("v"),
+            [D("0.0000"), D("0.0001")] + [D("0.0000")] * 6,
+            pa.decimal128(5, 4),
+            D("0.00001250"),
+        ),
+        (Mean("v"), [D("1"), D("0"), D("0")] + [D(0)] * 13, pa.decimal128(1, 0), D("0.0625")),
+        (Mean("v"), [D("1")] + [D(0)] * 31, pa.decimal128(1, 0), D("0.0313")),  # half goes up
+        (Mean("v"), [D("1" * 28 + ".25")], pa.decimal128(30, 2), D("1" * 28 + ".250000")),
+        (Sum("v"), [D(9) * 10**37, -D(9) * 10**37], pa.decimal128(38, 0), D(0)),
+        (Min("v"), ["b", "a"], pa.string_view(), "a"),
+        (Max("v"), [1.5, 2.5], pa.float16(), 2.5),
+        (Sum("v"), [D("1.5"), D("2")], pa.decimal64(5, 1), D("3.5")),
+        (CollectSet("v"), ["x", "y", "x"], pa.dictionary(pa.int8(), pa.string()), ["x", "y"]),
+        (CollectSet("v"), [0.0, -0.0], None, [0.0]),
+        (TopK("v", k=1), [0.0, -0.0], None, [{"value": 0.0, "count": 2, "error": 0}]),
+        (ApproxDistinct("v"), [b"\xff\xfe", b"\xff\xff"], pa.binary(2), 2),
+        (ApproxDistinct("v"), ["", "a", ""], None, 2),
+        (ApproxDistinct("v"), [b"", b"a", None], None, 2),
+        (ApproxDistinct("v"), ["", None], None, 1),
         (Mean("v"), [2**63 - 1, 2**63 - 1], None, float(2**63)),
         (Min("v"), [DAY, None], None, DAY),
         (Max("v"), [b"a", b"b"], None, b"b"),
@@ -84,10 +105,38 @@ def test_nan_is_above_all_numbers():
     assert math.isnan(result(Min("v"), [NAN, NAN]))
 
 
-def test_a_sum_that_does_not_fit_is_an_error():
+@pytest.mark.parametrize(
+    ("aggregator", "values", "kind"),
+    [
+        (Sum("v"), [2**62] * 4, None),
+        (Sum("v"), [2**63], pa.uint64()),
+        (Sum("v"), [D(2**126)] * 4, pa.decimal128(38, 0)),
+        (Sum("v"), [D(9) * 10**37] * 2, pa.decimal128(38, 0)),
+        (Mean("v"), [D(2**126)] * 4, pa.decimal128(38, 0)),
+        (Mean("v"), [D("1.25")], pa.decimal128(38, 36)),
+    ],
+)
+def test_what_does_not_fit_is_an_error(aggregator, values, kind):
     """A wrong number is never given."""
-    with pytest.raises(OverflowError, match="a sum does not fit into int64: cast the column"):
-        result(Sum("v"), [2**62, 2**62, 2**62, 2**62])
+    with pytest.raises(OverflowError, match="does not fit into"):
+        result(aggregator, values, kind)
+
+
+def test_dictionary_keys_are_their_values():
+    """Values of the dictionary that no row has, and nulls, make no groups of their own."""
+    keys = pa.array(["a", "b", None, "c", "c"]).dictionary_encode()
+    rows = pa.record_batch({"k": keys, "v": [1, 2, 3, 4, 5]})
+    agg = Aggregation([Count(), Sum("v"), Variance("v")], ["k"], rows.schema)
+    parts = [agg.add(agg.create(), rows.slice(i)) for i in (2, 3)]
+    merged = agg.result(agg.merge(*parts)).to_pydict()
+    assert merged["k"] == [None, "c"]
+    assert merged["count"] == [1, 4]
+    assert merged["sum(v)"] == [3, 18]
+
+
+def test_infinite_values_have_no_variance():
+    """Not a number, and not a warning."""
+    assert math.isnan(result(Variance("v"), [1.0, math.inf]))
 
 
 def test_keys_of_every_kind():
@@ -133,6 +182,14 @@ SCHEMA = pa.schema([("k", pa.string()), ("v", pa.string()), ("l", pa.list_(pa.in
         (lambda: Aggregation([Mean("v")], ["k"], SCHEMA), r"avg\(v\) needs a column of numbers"),
         (lambda: Aggregation([Variance("v")], ["k"], SCHEMA), r"var_samp\(v\) needs .* numbers"),
         (lambda: Aggregation([Quantiles("v")], ["k"], SCHEMA), r"quantiles\(v\) needs .* numbers"),
+        (
+            lambda: Aggregation([Count()], ["k"], pa.schema([("k", pa.decimal256(50, 0))])),
+            "the key 'k' must be a plain value, got decimal256",
+        ),
+        (
+            lambda: Aggregation([Min("d")], ["k"], SCHEMA.append(pa.field("d", pa.duration("s")))),
+            r"min\(d\) needs a column of values with an order, got duration",
+        ),
         (lambda: Aggregation([Max("l")], ["k"], SCHEMA), r"max\(l\) needs .* with an order"),
         (lambda: Aggregation([TopK("l")], ["k"], SCHEMA), r"top_k\(l\) needs .* with an order"),
         (lambda: Aggregation([CollectSet("l")], ["k"], SCHEMA), r"collect_set\(l\) needs"),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from steelyard.aggregators.base import Aggregator
+from steelyard.aggregators.columns import is_plain, plain_column, plain_schema
 from steelyard.aggregators.groups import Groups
 
 
@@ -32,6 +33,7 @@ class Aggregation:
             raise ValueError("an aggregation needs at least one key column, got none")
         self.aggregators = tuple(aggregators)
         self.by = tuple(by)
+        schema = plain_schema(schema)
         self._keys = [_key_field(schema, column) for column in by]
         for aggregator in self.aggregators:
             aggregator.check(schema)
@@ -56,7 +58,7 @@ class Aggregation:
 
     def add(self, partial: pa.Table, rows: pa.RecordBatch | pa.Table) -> pa.Table:
         """The partial table after these rows too."""
-        batch = _one_batch(rows)
+        batch = self._plain(_one_batch(rows))
         if batch.num_rows == 0:
             return partial
         groups = Groups.of([batch.column(column) for column in self.by])
@@ -66,6 +68,11 @@ class Aggregation:
             columns += aggregator.add(batch, groups)
         fresh = pa.Table.from_arrays(columns, schema=self.partial_schema)
         return self.merge(partial, fresh) if partial.num_rows else fresh
+
+    def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that are read, each in its plain type."""
+        read = dict.fromkeys([*self.by, *(c for a in self.aggregators for c in a.columns)])
+        return pa.record_batch({name: plain_column(batch.column(name)) for name in read})
 
     def merge(self, *partials: pa.Table) -> pa.Table:
         """One partial table that stands for all of them."""
@@ -86,6 +93,8 @@ class Aggregation:
         columns = list(batch.columns[: len(self.by)])
         for aggregator, span in zip(self.aggregators, self._spans, strict=True):
             columns.append(aggregator.result(batch.columns[span]))
+        kinds = self.result_schema.types
+        columns = [column.cast(kind) for column, kind in zip(columns, kinds, strict=True)]
         return pa.Table.from_arrays(columns, schema=self.result_schema)
 
 
@@ -104,7 +113,7 @@ def _key_field(schema: pa.Schema, column: str) -> pa.Field:
         found = "no" if column not in schema.names else "more than one"
         raise ValueError(f"there is {found} column {column!r} to group by, in {schema.names}")
     field = schema.field(column)
-    if pa.types.is_nested(field.type):
+    if not is_plain(field.type):
         raise ValueError(f"the key {column!r} must be a plain value, got {field.type}")
     return field
 

@@ -25,7 +25,7 @@ class Groups:
 
     @classmethod
     def of(cls, columns: list[pa.Array]) -> "Groups":
-        """Rows with equal values in all columns share a group; null equals null."""
+        """Rows with equal values in all (plain) columns share a group; null equals null."""
         ids, count = _encode(columns[0])
         for column in columns[1:]:
             more_ids, more_count = _encode(column)
@@ -63,7 +63,5 @@ class Groups:
 
 
 def _encode(column: pa.Array) -> tuple[NDArray[np.int64], int]:
-    if pa.types.is_floating(column.type):  # -0.0 and 0.0 are one key, as in Spark
-        column = pc.add(column, pa.scalar(0, column.type))
     encoded = pc.dictionary_encode(column, null_encoding="encode")
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)

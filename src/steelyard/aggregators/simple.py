@@ -8,13 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from steelyard.aggregators.base import Aggregator, States, refuse_unless
+from steelyard.aggregators.columns import is_number, is_ordered
 from steelyard.aggregators.groups import Groups
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal128(kind)
-    )
 
 
 def _sum_type(kind: pa.DataType) -> pa.DataType:
@@ -24,20 +19,43 @@ def _sum_type(kind: pa.DataType) -> pa.DataType:
     return pa.float64() if pa.types.is_floating(kind) else pa.int64()
 
 
+def _as_summed(column: pa.Array) -> pa.Array:
+    kind = _sum_type(column.type)
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid as error:
+        raise OverflowError(f"a value does not fit into {kind}, the type of its sum") from error
+
+
 def _sum(column: pa.Array, groups: Groups) -> pa.Array:
     """Sums per group in the column's own type; one that does not fit is an error, never wrong."""
     kind = column.type
-    if pa.types.is_integer(kind) and len(column) - column.null_count:
-        lowest, highest = pc.min_max(column).as_py().values()
-        if max(abs(lowest), abs(highest)) * len(column) >= 2**63:
-            # 38 digits hold 2^63 times more rows than there can be.
-            column = column.cast(pa.decimal128(38, 0))
     try:
-        return groups.reduce(column, "sum").cast(kind)
+        return groups.reduce(_wide_enough(column), "sum").cast(kind)
     except pa.ArrowInvalid as error:
         raise OverflowError(
-            f"a sum does not fit into {kind}: cast the column to decimal or double"
+            f"a sum does not fit into {kind}: cast the column to a wider decimal or to double"
         ) from error
+
+
+def _wide_enough(column: pa.Array) -> pa.Array:
+    """The column in a type in which Arrow, which wraps around, cannot wrap around."""
+    if pa.types.is_floating(column.type) or len(column) == column.null_count:
+        return column
+    lowest, highest = pc.min_max(column).as_py().values()
+    most = max(abs(int(lowest)), abs(int(highest))) + 1
+    if pa.types.is_integer(column.type):
+        return column if most * len(column) < 2**63 else column.cast(pa.decimal128(38, 0))
+    scale = column.type.scale
+    fits = most * 10**scale * len(column) < 10**38
+    return column if fits else column.cast(pa.decimal256(76, scale))
+
+
+class _OfNumbers(Aggregator):
+    def check(self, schema: pa.Schema) -> None:
+        super().check(schema)
+        kind = schema.field(self.column).type
+        refuse_unless(is_number(kind), self, kind, "numbers")
 
 
 class Count(Aggregator):
@@ -74,22 +92,17 @@ class Count(Aggregator):
         return pa.int64()
 
 
-class Sum(Aggregator):
+class Sum(_OfNumbers):
     """The sum, null if all values are; a long, a double or a decimal, as in Spark."""
 
     function = "sum"
-
-    def check(self, schema: pa.Schema) -> None:
-        super().check(schema)
-        kind = schema.field(self.column).type
-        refuse_unless(_is_number(kind), self, kind, "numbers")
 
     def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
         return {"sum": _sum_type(schema.field(self.column).type)}
 
     def add(self, batch: pa.RecordBatch, groups: Groups) -> States:
         column = batch.column(self.column)
-        return [_sum(column.cast(_sum_type(column.type)), groups)]
+        return [_sum(_as_summed(column), groups)]
 
     def merge(self, states: States, groups: Groups) -> States:
         return [_sum(states[0], groups)]
@@ -109,7 +122,7 @@ class _Extreme(Aggregator):
     def check(self, schema: pa.Schema) -> None:
         super().check(schema)
         kind = schema.field(self.column).type
-        refuse_unless(not pa.types.is_nested(kind), self, kind, "values with an order")
+        refuse_unless(is_ordered(kind), self, kind, "values with an order")
 
     def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
         return {self.how: schema.field(self.column).type}
@@ -152,15 +165,10 @@ class Max(_Extreme):
         return pc.if_else(is_nan, pa.scalar(float("nan"), column.type), greatest)
 
 
-class Mean(Aggregator):
+class Mean(_OfNumbers):
     """The mean of the values that are not null: a double, or a decimal with four more digits."""
 
     function = "avg"
-
-    def check(self, schema: pa.Schema) -> None:
-        super().check(schema)
-        kind = schema.field(self.column).type
-        refuse_unless(_is_number(kind), self, kind, "numbers")
 
     def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
         return {"sum": self._sum_type(schema.field(self.column).type), "count": pa.int64()}
@@ -181,27 +189,26 @@ class Mean(Aggregator):
         total, count = states
         if not pa.types.is_decimal(total.type):
             return pc.divide(total, count.cast(pa.float64()))
-        kind = self._mean_type(total.type.precision - 10, total.type.scale)
+        kind = pa.decimal128(38, min(38, total.type.scale + 4))
         step = decimal.Decimal(1).scaleb(-kind.scale)
-        with decimal.localcontext(prec=60, rounding=decimal.ROUND_HALF_UP):
+        with decimal.localcontext(prec=80, rounding=decimal.ROUND_HALF_UP):
             means = [
                 None if whole is None else (whole / number).quantize(step)
                 for whole, number in zip(total.to_pylist(), count.to_pylist(), strict=True)
             ]
-        return pa.array(means, kind)
-
-    @staticmethod
-    def _mean_type(precision: int, scale: int) -> pa.DataType:
-        return pa.decimal128(min(38, precision + 4), min(38, scale + 4))
+        try:
+            return pa.array(means, kind)
+        except pa.ArrowInvalid as error:
+            raise OverflowError(f"a mean does not fit into {kind}: cast to double") from error
 
     def result_type(self, schema: pa.Schema) -> pa.DataType:
         kind = schema.field(self.column).type
         if pa.types.is_decimal(kind):
-            return self._mean_type(kind.precision, kind.scale)
+            return pa.decimal128(min(38, kind.precision + 4), min(38, kind.scale + 4))
         return pa.float64()
 
 
-class Variance(Aggregator):
+class Variance(_OfNumbers):
     """The variance of the values that are not null: of a sample, or of a whole population.
 
     Null where it is not defined: for no values, and for one value of a sample.
@@ -214,11 +221,6 @@ class Variance(Aggregator):
     @property
     def name(self) -> str:
         return f"{'var_pop' if self.population else 'var_samp'}({self.column})"
-
-    def check(self, schema: pa.Schema) -> None:
-        super().check(schema)
-        kind = schema.field(self.column).type
-        refuse_unless(_is_number(kind), self, kind, "numbers")
 
     def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
         return {"count": pa.int64(), "mean": pa.float64(), "squares": pa.float64()}
@@ -235,7 +237,8 @@ class Variance(Aggregator):
         divisor = np.maximum(total, 1)
         mean = np.bincount(groups.ids, counts * means, groups.count) / divisor
         # Squares around the parts' own means, moved to the common mean.
-        apart = np.where(counts > 0, means - mean[groups.ids], 0.0)
+        with np.errstate(invalid="ignore"):  # of infinite values the variance is not a number
+            apart = np.where(counts > 0, means - mean[groups.ids], 0.0)
         moved = np.bincount(groups.ids, squares + counts * apart**2, groups.count)
         return [pa.array(total.astype(np.int64)), pa.array(mean), pa.array(moved)]
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from steelyard.aggregators.base import Aggregator, States, refuse_unless
+from steelyard.aggregators.columns import is_number, is_plain
 from steelyard.aggregators.groups import Groups
 from steelyard.validation import require_between, require_whole
 
@@ -28,7 +29,8 @@ def _per_group(groups: Groups, column: pa.Array, make: Callable[[pa.Array], byte
 class ApproxDistinct(Aggregator):
     """How many different values that are not null: HyperLogLog with 2^`lg_k` registers.
 
-    The relative standard error is about 1.04 / sqrt(2^lg_k): 1.6 % at the default of 12.
+    The relative standard error is about 1.04 / sqrt(2^lg_k): 1.6 % at the default of 12. The
+    sketch passes over empty strings, as Spark's does, so these are remembered beside it.
     """
 
     function = "approx_count_distinct"
@@ -41,13 +43,18 @@ class ApproxDistinct(Aggregator):
     def check(self, schema: pa.Schema) -> None:
         super().check(schema)
         kind = schema.field(self.column).type
-        refuse_unless(not pa.types.is_nested(kind), self, kind, "plain values")
+        refuse_unless(is_plain(kind), self, kind, "plain values")
 
     def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
-        return {"sketch": pa.binary()}
+        return {"sketch": pa.binary(), "empty": pa.int64()}
 
     def add(self, batch: pa.RecordBatch, groups: Groups) -> States:
-        return [_per_group(groups, _countable(batch.column(self.column)), self._sketch)]
+        column = _countable(batch.column(self.column))
+        is_empty = np.zeros(len(column), np.int64)
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            is_empty = pc.fill_null(pc.equal(column, ""), False).cast(pa.int64())
+        sketches = _per_group(groups, column, self._sketch)
+        return [sketches, groups.reduce(is_empty, "max")]
 
     def _sketch(self, values: pa.Array) -> bytes:
         sketch = datasketches.hll_sketch(self.lg_k, datasketches.tgt_hll_type.HLL_8)
@@ -56,7 +63,7 @@ class ApproxDistinct(Aggregator):
         return bytes(sketch.serialize_compact())
 
     def merge(self, states: States, groups: Groups) -> States:
-        return [_per_group(groups, states[0], self._union)]
+        return [_per_group(groups, states[0], self._union), groups.reduce(states[1], "max")]
 
     def _union(self, sketches: pa.Array) -> bytes:
         if len(sketches) == 1:
@@ -77,7 +84,7 @@ class ApproxDistinct(Aggregator):
             0 if sketch is None else round(self._united([sketch, sketch]).get_estimate())
             for sketch in states[0].to_pylist()
         ]
-        return pa.array(estimates, pa.int64())
+        return pc.add(pa.array(estimates, pa.int64()), states[1])
 
     def result_type(self, schema: pa.Schema) -> pa.DataType:
         return pa.int64()
@@ -89,7 +96,7 @@ def _countable(column: pa.Array) -> pa.Array:
     if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return column
     if pa.types.is_floating(kind):
-        return pc.add(column.cast(pa.float64()), 0.0)  # -0.0 is 0.0
+        return column.cast(pa.float64())
     if pa.types.is_temporal(kind):
         return column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     if pa.types.is_boolean(kind):
@@ -111,19 +118,18 @@ class Quantiles(Aggregator):
 
     def __init__(self, column: str, ranks: Sequence[float] = (0.5, 0.99), k: int = 200) -> None:
         super().__init__(column)
-        if not ranks:
+        if len(ranks) == 0:
             raise ValueError("ranks must name at least one rank from 0 to 1, got none")
         for rank in ranks:
             require_between("ranks", rank, least=0, most=1)
         require_whole("k", k, least=8, most=65535)
-        self.ranks = tuple(ranks)
+        self.ranks = tuple(float(rank) for rank in ranks)
         self.k = k
 
     def check(self, schema: pa.Schema) -> None:
         super().check(schema)
         kind = schema.field(self.column).type
-        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        refuse_unless(is_number or pa.types.is_decimal(kind), self, kind, "numbers")
+        refuse_unless(is_number(kind), self, kind, "numbers")
 
     def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
         return {"sketch": pa.binary()}

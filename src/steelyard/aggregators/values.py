@@ -8,13 +8,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from steelyard.aggregators.base import Aggregator, States, refuse_unless
+from steelyard.aggregators.columns import is_ordered
 from steelyard.aggregators.groups import Groups
 from steelyard.validation import require_whole
-
-
-def _refuse_nested(aggregator: Aggregator, schema: pa.Schema) -> None:
-    kind = schema.field(aggregator.column).type
-    refuse_unless(not pa.types.is_nested(kind), aggregator, kind, "values with an order")
 
 
 def _spread_lists(lists: pa.ListArray, groups: Groups) -> tuple[pa.Array, NDArray[np.int64]]:
@@ -37,7 +33,8 @@ class CollectSet(Aggregator):
 
     def check(self, schema: pa.Schema) -> None:
         super().check(schema)
-        _refuse_nested(self, schema)
+        kind = schema.field(self.column).type
+        refuse_unless(is_ordered(kind), self, kind, "values with an order")
 
     def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
         return {"values": self.result_type(schema)}
@@ -84,7 +81,8 @@ class TopK(Aggregator):
 
     def check(self, schema: pa.Schema) -> None:
         super().check(schema)
-        _refuse_nested(self, schema)
+        kind = schema.field(self.column).type
+        refuse_unless(is_ordered(kind), self, kind, "values with an order")
 
     def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
         kind = schema.field(self.column).type
