@@ -152,10 +152,14 @@ class Planner:
         last: RoutingPlan,
     ) -> None:
         """Place buckets that fit into one bin, given in falling order of their counts."""
-        # Those that had one bin ask for it again; those that were split have to look for one.
         was_split = last.copies[group] > 1
         stranded = self._settle(group[~was_split], counts, left, whole, whole[group[~was_split]])
-        stranded = np.union1d(stranded, group[was_split])
+        new = [
+            bucket
+            for bucket in group[was_split].tolist()
+            if not _keep(bucket, counts[bucket], left, whole, split, last)
+        ]
+        stranded = np.union1d(stranded, np.array(new, np.int64))
         stranded = stranded[np.argsort(-counts[stranded], kind="stable")]
         for attempt in range(_ROUNDS):
             if not stranded.size:
@@ -224,6 +228,29 @@ class Planner:
             ends[span] = np.rint(parts.cumsum() / parts.sum() * WHOLE)
         plan = RoutingPlan(self.bins, starts, bins_of, ends, self._share, version)
         return replace(plan, shares=plan.shares_of(counts))
+
+
+def _keep(
+    bucket: int,
+    count: float,
+    left: Floats,
+    whole: NDArray[np.int64],
+    split: dict[int, dict[int, float]],
+    last: RoutingPlan,
+) -> bool:
+    """Put a bucket that was split into one of its bins, or again into all, if there is room."""
+    cells = last.cells(bucket)
+    for cell in cells:
+        if count <= left[cell.bin]:
+            left[cell.bin] -= count
+            whole[bucket] = cell.bin
+            return True
+    if any(cell.weight * count > left[cell.bin] * (1 + 1e-9) for cell in cells):
+        return False
+    split[bucket] = {cell.bin: cell.weight * count for cell in cells}
+    for where, amount in split[bucket].items():
+        left[where] -= amount
+    return True
 
 
 def _worth_having(amounts: Mapping[int, float]) -> dict[int, float]:
