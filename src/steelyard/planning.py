@@ -131,7 +131,7 @@ class Planner:
         split: dict[int, dict[int, float]] = {}
         by_count = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
 
-        is_heavy = counts[by_count] > fair.max()
+        is_heavy = counts[by_count] > fair.max() * (1 + 1e-9)  # rounding must not make it heavy
         left = fair.copy()
         for bucket in by_count[is_heavy].tolist():
             split[bucket] = self._fill(bucket, counts[bucket], left, last)

@@ -43,8 +43,10 @@ def simulate(
     >>> twelve_a_second = Cluster.machines(2, total=12)
     >>> balanced = simulate(stream, twelve_a_second, Direct(Shuffle()))
     >>> hot = simulate(stream, twelve_a_second, Direct(KeyGrouping()))
-    >>> balanced.queue_length[-1].max() < 2, hot.queue_length[-1].max() > 400
-    (True, True)
+    >>> balanced.queue_length[-1].tolist()
+    [0, 1]
+    >>> int(hot.queue_length[-1].max())
+    480
     """
     return _Simulation(
         stream, cluster, grouping, sources, slot, tick, period, quiet, service, seed
