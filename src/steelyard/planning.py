@@ -20,6 +20,9 @@ __all__ = ["Cell", "Planner", "RoutingPlan"]
 _ROUNDS = 32
 """How many choices a bucket that fits into one bin tries before it takes the emptiest."""
 
+_NEARLY = 1 + 1e-9
+"""Room that is missing by rounding only is not missing: the same counts give the same plan."""
+
 
 class Planner:
     """Turns counts per bucket into plans, each as close to the one before as balance allows.
@@ -131,16 +134,19 @@ class Planner:
         split: dict[int, dict[int, float]] = {}
         by_count = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
 
-        is_heavy = counts[by_count] > fair.max() * (1 + 1e-9)  # rounding must not make it heavy
+        is_heavy = counts[by_count] > fair.max() * _NEARLY
         left = fair.copy()
-        for bucket in by_count[is_heavy].tolist():
-            split[bucket] = self._fill(bucket, counts[bucket], left, last)
+        heavy = {
+            bucket: self._fill(bucket, counts[bucket], left, last)
+            for bucket in by_count[is_heavy].tolist()
+        }
         left += self.epsilon * fair
         fitting = by_count[~is_heavy]
         bulky = counts[fitting] > fair.max() / 4
         for group in (fitting[bulky], fitting[~bulky]):
             self._place_group(group, counts, left, whole, split, last)
-        return whole, split
+        _unsplit(counts, left, whole, split)
+        return whole, heavy | split
 
     def _place_group(
         self,
@@ -157,7 +163,7 @@ class Planner:
         new = [
             bucket
             for bucket in group[was_split].tolist()
-            if not _keep(bucket, counts[bucket], left, whole, split, last)
+            if not _keep(bucket, counts[bucket], left, split, last)
         ]
         stranded = np.union1d(stranded, np.array(new, np.int64))
         stranded = stranded[np.argsort(-counts[stranded], kind="stable")]
@@ -203,7 +209,7 @@ class Planner:
         running = sizes.cumsum()
         first = np.searchsorted(bins, bins)
         running -= running[first] - sizes[first]
-        fits = running <= left[bins]
+        fits = running <= left[bins] * _NEARLY
         whole[group[by_bin[fits]]] = bins[fits]
         left -= np.bincount(bins[fits], sizes[fits], self.bins)
         return group[np.sort(by_bin[~fits])]
@@ -234,23 +240,36 @@ def _keep(
     bucket: int,
     count: float,
     left: Floats,
-    whole: NDArray[np.int64],
     split: dict[int, dict[int, float]],
     last: RoutingPlan,
 ) -> bool:
-    """Put a bucket that was split into one of its bins, or again into all, if there is room."""
-    cells = last.cells(bucket)
-    for cell in cells:
-        if count <= left[cell.bin]:
-            left[cell.bin] -= count
-            whole[bucket] = cell.bin
-            return True
-    if any(cell.weight * count > left[cell.bin] * (1 + 1e-9) for cell in cells):
+    """Put a bucket that was split into the same bins again, if they have room."""
+    amounts = {cell.bin: cell.weight * count for cell in last.cells(bucket)}
+    if any(amount > left[where] * _NEARLY for where, amount in amounts.items()):
         return False
-    split[bucket] = {cell.bin: cell.weight * count for cell in cells}
-    for where, amount in split[bucket].items():
+    split[bucket] = amounts
+    for where, amount in amounts.items():
         left[where] -= amount
     return True
+
+
+def _unsplit(
+    counts: Floats, left: Floats, whole: NDArray[np.int64], split: dict[int, dict[int, float]]
+) -> None:
+    """Make buckets whole that one of their bins can take, until there are no more of them."""
+    searching = True
+    while searching:
+        searching = False
+        for bucket, amounts in list(split.items()):
+            for where, amount in amounts.items():
+                if counts[bucket] - amount <= left[where]:
+                    for other, freed in amounts.items():
+                        left[other] += freed
+                    left[where] -= counts[bucket]
+                    whole[bucket] = where
+                    del split[bucket]
+                    searching = True
+                    break
 
 
 def _worth_having(amounts: Mapping[int, float]) -> dict[int, float]:

@@ -46,7 +46,7 @@ def simulate(
     >>> balanced.queue_length[-1].tolist()
     [0, 1]
     >>> int(hot.queue_length[-1].max())
-    480
+    481
     """
     return _Simulation(
         stream, cluster, grouping, sources, slot, tick, period, quiet, service, seed
