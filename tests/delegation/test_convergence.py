@@ -88,7 +88,7 @@ def saturated_throughput(cluster, *, compare):
 
 @pytest.mark.parametrize("cluster", [(3, 5), (5, 4), (2, 10), (9, 10)])
 def test_at_saturation_workers_compare_themselves(cluster):
-    """Compared with the mean, workers reach 95 % of the sum of capacities."""
+    """Compared with what is fair, workers reach 95 % of the sum of capacities."""
     assert saturated_throughput(cluster, compare=True) >= 0.95
 
 

@@ -98,8 +98,8 @@ def test_a_steady_worker_smooths_until_it_owns_other_virtual_workers():
 
 
 @pytest.mark.parametrize(("busy", "state"), [(0.96, IDLE), (1.0, NORMAL), (1.04, BUSY)])
-def test_at_saturation_a_steady_worker_looks_at_the_mean(busy, state):
-    """Within 3 % of the others' mean is normal, however busy all of them are."""
+def test_at_saturation_a_steady_worker_looks_at_what_is_fair(busy, state):
+    """Within 3 % of the fair busy time is normal, however busy all of them are."""
     seen = Measurement(arrivals=100, service_time=1, busy=busy)
     assert state is SteadyRules().worker(1.0).report(seen, 100, now=1.0, fair_busy=1.0).state
 

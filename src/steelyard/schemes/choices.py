@@ -29,3 +29,16 @@ def scaled(fraction: Any, size: Any) -> Any:
 def choice(masked_key: Any, salt: Any, bins: Any) -> Any:
     """H(key, salt): where the key goes if its choices before `salt` (1, 2, ...) are full."""
     return scaled(mix64(masked_key + np.uint64(salt) * GOLDEN) >> HALF, bins)
+
+
+@compiled
+def less_loaded_of_two(keys: Any, mask: Any, loads: Any, out: Any) -> None:
+    """Route each key to the less loaded of its first two choices."""
+    for i in range(keys.size):
+        key = keys[i] ^ mask
+        b = choice(key, 1, loads.size)
+        other = choice(key, 2, loads.size)
+        if loads[other] < loads[b]:
+            b = other
+        loads[b] += 1
+        out[i] = b

@@ -1,12 +1,10 @@
 """Partial key grouping: the less loaded of a key's two choices."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from steelyard._compiled import compiled
 from steelyard.hashing import Hashes
 from steelyard.schemes.base import Bins, Router, Scheme
-from steelyard.schemes.choices import choice
+from steelyard.schemes.choices import less_loaded_of_two
 
 
 @dataclass(frozen=True)
@@ -28,17 +26,5 @@ class PartialKey(Scheme):
 
 class _PartialKeyRouter(Router):
     def _route(self, hashes: Hashes, bins: Bins) -> int:
-        _less_loaded_of_two(hashes, self._mask, self._loads, bins)
+        less_loaded_of_two(hashes, self._mask, self._loads, bins)
         return 2 * hashes.size
-
-
-@compiled
-def _less_loaded_of_two(keys: Any, mask: Any, loads: Any, out: Any) -> None:
-    for i in range(keys.size):
-        key = keys[i] ^ mask
-        b = choice(key, 1, loads.size)
-        other = choice(key, 2, loads.size)
-        if loads[other] < loads[b]:
-            b = other
-        loads[b] += 1
-        out[i] = b

@@ -1,14 +1,12 @@
 """Power of two choices: the less loaded of two random bins, whatever the key."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from steelyard._compiled import compiled
-from steelyard.hashing import Hashes
+from steelyard.hashing import Hashes, mix64
 from steelyard.schemes.base import Bins, Router, Scheme
-from steelyard.schemes.choices import choice, mix64
+from steelyard.schemes.choices import less_loaded_of_two
 
 
 @dataclass(frozen=True)
@@ -28,17 +26,6 @@ class TwoChoices(Scheme):
 
 class _TwoChoicesRouter(Router):
     def _route(self, hashes: Hashes, bins: Bins) -> int:
-        _less_loaded_of_two(self._messages, self._mask, self._loads, bins)
+        numbers = np.arange(self._messages, self._messages + hashes.size, dtype=np.uint64)
+        less_loaded_of_two(mix64(numbers), self._mask, self._loads, bins)
         return 2 * hashes.size
-
-
-@compiled
-def _less_loaded_of_two(messages: Any, mask: Any, loads: Any, out: Any) -> None:
-    for i in range(out.size):
-        draw = mix64(np.uint64(messages + i)) ^ mask  # the message's number is its randomness
-        b = choice(draw, 1, loads.size)
-        other = choice(draw, 2, loads.size)
-        if loads[other] < loads[b]:
-            b = other
-        loads[b] += 1
-        out[i] = b
