@@ -50,7 +50,7 @@ format: setup ## put the code into the project's format
 	@$(BIN)/ruff format .
 
 .PHONY: bench
-bench: setup ## measure schemes, plans, hashing and delegation, as ratios to peers
+bench: setup ## measure every part of the core, as ratios to peers
 	@$(BIN)/python -m benchmarks
 
 .PHONY: lock

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import aggregators, delegation, hashing, planning, schemes
+from benchmarks import aggregators, delegation, hashing, planning, schemes, simulator
 
 BENCHMARKS: dict[str, Callable[[], list[Table]]] = {
     "hashing": hashing.run,
@@ -14,6 +14,7 @@ BENCHMARKS: dict[str, Callable[[], list[Table]]] = {
     "planning": planning.run,
     "aggregators": aggregators.run,
     "delegation": delegation.run,
+    "simulator": simulator.run,
 }
 
 
