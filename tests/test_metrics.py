@@ -8,10 +8,11 @@ from steelyard import metrics
 MESSAGES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1)
 
 
-@given(MESSAGES)
-def test_memory_counts_different_keys(messages):
-    """Against sets of plain Python."""
+@given(MESSAGES, st.sampled_from([0, -5, 2**62]))
+def test_memory_counts_different_keys(messages, lowest):
+    """Against sets of plain Python, for small keys, negative ones and hashes."""
     keys, workers = (np.array(column) for column in zip(*messages, strict=True))
+    keys = keys + lowest
     held = [len({k for k, w in messages if w == worker}) for worker in range(5)]
     assert held == metrics.memory(keys, workers, 5).tolist()
     different = len({k for k, _ in messages})

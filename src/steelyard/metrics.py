@@ -60,9 +60,12 @@ def _distinct_pairs(
     """The keys, numbered from 0, and workers of all different (key, worker) pairs."""
     if workers_of.size and not 0 <= workers_of.min() <= workers_of.max() < workers:
         raise ValueError(f"workers must be numbers from 0 to {workers - 1}, found others")
-    numbers = np.unique(keys, return_inverse=True)[1]
-    pairs = np.unique(numbers.astype(np.int64) * workers + workers_of.astype(np.int64))
-    return pairs // workers, pairs % workers
+    if keys.size and not 0 <= keys.min() <= keys.max() < 2**62 // workers:
+        keys = np.unique(keys, return_inverse=True)[1]  # one pair must fit into one number
+    pairs = np.sort(keys.astype(np.int64) * workers + workers_of.astype(np.int64))
+    pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])[: pairs.size]]  # faster than np.unique
+    numbers = np.unique(pairs // workers, return_inverse=True)[1]
+    return numbers, pairs % workers
 
 
 def memory(keys: NDArray[np.integer], workers_of: NDArray[np.integer], workers: int) -> Counts:
