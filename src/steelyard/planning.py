@@ -245,7 +245,8 @@ def _keep(
 ) -> bool:
     """Put a bucket that was split into the same bins again, if they have room."""
     amounts = {cell.bin: cell.weight * count for cell in last.cells(bucket)}
-    if any(amount > left[where] * _NEARLY for where, amount in amounts.items()):
+    rounding = 2 * count / WHOLE  # the ends of a cell are rounded to parts of the bucket
+    if any(amount > left[where] + rounding for where, amount in amounts.items()):
         return False
     split[bucket] = amounts
     for where, amount in amounts.items():
