@@ -19,6 +19,11 @@ def require_between(
     ...
     ValueError: epsilon must be a number above 0 and at most 10, got 0.0
     """
+    is_number = isinstance(value, int | float | Real) and not isinstance(value, bool)
+    if is_number and math.isfinite(value):
+        too_low = (above is not None and value <= above) or (least is not None and value < least)
+        if not too_low and (most is None or value <= most):
+            return
     words = []
     if above is not None:
         words.append(f"above {above:,}")
@@ -26,12 +31,7 @@ def require_between(
         words.append(f"at least {least:,}")
     if most is not None:
         words.append(f"at most {most:,}")
-    allowed = f"{name} must be a number {' and '.join(words)}, got {value!r}"
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise ValueError(allowed)
-    too_low = (above is not None and value <= above) or (least is not None and value < least)
-    if too_low or (most is not None and value > most):
-        raise ValueError(allowed)
+    raise ValueError(f"{name} must be a number {' and '.join(words)}, got {value!r}")
 
 
 def require_whole(name: str, value: int, *, least: int, most: int | None = None) -> None:

@@ -8,10 +8,46 @@ import pyarrow as pa
 
 from steelyard.assignment import Assignment
 from steelyard.delegation import Measurement
-from steelyard.hashing import hash_keys
-from steelyard.simulator import ConsistentGrouping
+from steelyard.hashing import hash_keys, seed_mask
+from steelyard.planning import Planner
+from steelyard.simulator import ConsistentGrouping, Plans
 
 FINISH, SLOT_END, ARRIVAL = 0, 1, 2
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+class PlannedRouter:
+    """Follow a plan, one message after the other, whoever sends it."""
+
+    def __init__(self, plans, bins):
+        self.planner = Planner(bins, plans.epsilon, plans.buckets, decay=plans.decay)
+        self.counts = [0] * plans.buckets
+        self.number = 0
+
+    def route(self, key_hash):
+        """The cell that the message's number, scrambled, falls into."""
+        bucket = (key_hash ^ int(seed_mask(0))) % len(self.counts)
+        self.counts[bucket] += 1
+        point = (self.number * GOLDEN % 2**64) / 2**64
+        self.number += 1
+        for cell in self.planner.plan.cells(bucket):
+            point -= cell.weight
+            if point < 0:
+                break
+        return cell.bin
+
+    def end_slot(self):
+        """Plan the next slot."""
+        if sum(self.counts):
+            self.planner.update(self.counts)
+        self.counts = [0] * len(self.counts)
+
+
+def routers_of(scheme, bins, sources):
+    """A router for each source, or one plan for all."""
+    if isinstance(scheme, Plans):
+        return [PlannedRouter(scheme, bins)] * sources
+    return [scheme.router(bins, 0) for _ in range(sources)]
 
 
 def simulate(stream, cluster, grouping, *, sources, slot):
@@ -22,7 +58,7 @@ def simulate(stream, cluster, grouping, *, sources, slot):
     n = cluster.workers
     delegated = isinstance(grouping, ConsistentGrouping)
     bins = n * grouping.virtual_workers if delegated else n
-    routers = [grouping.scheme.router(bins, 0) for _ in range(sources)]
+    routers = routers_of(grouping.scheme, bins, sources)
     sides, workers = [], []
     if delegated:
         equal = Assignment.equal(n, grouping.virtual_workers)
@@ -91,4 +127,6 @@ def simulate(stream, cluster, grouping, *, sources, slot):
                 )
                 reports[w] = workers[w].report(seen, owned, now)
             arrivals, work_seconds, busy = [0] * n, [0.0] * n, [0.0] * n
+            if isinstance(grouping.scheme, Plans):
+                routers[0].end_slot()
     return [finished[i] for i in range(stream.messages)], moves, lengths

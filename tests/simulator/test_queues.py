@@ -42,7 +42,7 @@ def test_messages_are_conserved(seed, workers, load):
     """At every tick, what arrived is finished or queued; in the end all of it finishes."""
     stream = poisson(2000, 100, seed)
     cluster = Cluster.machines(workers, total=100 / load)
-    outcome = simulate(stream, cluster, SG, slot=1.0, tick=0.5)
+    outcome = simulate(stream, cluster, SG, slot=1.0, tick=0.5, overload=True)
     tally = outcome.tally
     arrived, finished = (t[:-1].cumsum(axis=0) for t in (tally.arrivals, tally.finishes))
     assert (arrived == finished + outcome.queue_length).all()
@@ -53,7 +53,8 @@ def test_messages_are_conserved(seed, workers, load):
 @given(st.integers(0, 2**32))
 def test_a_worker_with_work_works(seed):
     """In a tick that begins with more than a tick's work, a worker finishes all that it can."""
-    outcome = simulate(poisson(3000, 120, seed), Cluster.of([50.0, 50.0]), SG, slot=1, tick=1)
+    stream = poisson(3000, 120, seed)
+    outcome = simulate(stream, Cluster.of([50.0, 50.0]), SG, slot=1, tick=1, overload=True)
     queue, finishes = outcome.queue_length, outcome.tally.finishes[:-1]
     always_busy = queue[:-1] > 50
     assert (np.abs(finishes[1:][always_busy] - 50) <= 1).all()

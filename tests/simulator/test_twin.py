@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from steelyard import schemes
 from steelyard.delegation import BusyTime, PaperRules, SteadyRules
-from steelyard.simulator import ArrayStream, Cluster, ConsistentGrouping, Direct, simulate
+from steelyard.simulator import ArrayStream, Cluster, ConsistentGrouping, Direct, Plans, simulate
 from tests.simulator import plain
 
 
@@ -40,7 +40,7 @@ GROUPINGS = st.one_of(
     st.sampled_from(["kg", "sg", "pkg", "porc"]).map(lambda name: Direct(schemes.named(name))),
     st.builds(
         ConsistentGrouping,
-        scheme=st.just(schemes.named("porc")),
+        scheme=st.sampled_from([schemes.named("porc"), Plans(buckets=64)]),
         virtual_workers=st.integers(1, 10),
         rules=st.sampled_from([SteadyRules(), PaperRules(), SteadyRules(measure=BusyTime())]),
     ),
@@ -52,7 +52,9 @@ GROUPINGS = st.one_of(
 def test_simulation_equals_its_plain_twin(stream, cluster, grouping, sources):
     """The same latencies, queues and moves, message by message."""
     finished, moves, lengths = plain.simulate(stream, cluster, grouping, sources=sources, slot=1.0)
-    outcome = simulate(stream, cluster, grouping, sources=sources, slot=1.0, tick=1.0)
+    outcome = simulate(
+        stream, cluster, grouping, sources=sources, slot=1.0, tick=1.0, overload=True
+    )
     latency = np.array(finished) - stream.times
     assert outcome.mean_latency == pytest.approx(latency.mean(), rel=1e-9, abs=1e-12)
     assert outcome.queue_length.tolist() == lengths

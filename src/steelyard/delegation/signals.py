@@ -1,6 +1,6 @@
 """What passes between workers and sources."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
 
 from steelyard.validation import require_between
@@ -38,5 +38,5 @@ class Measurement:
     """Keys, or bytes, held."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            require_between(field.name, getattr(self, field.name), least=0)
+        for name in ("arrivals", "backlog", "service_time", "busy", "memory"):
+            require_between(name, getattr(self, name), least=0)

@@ -1,5 +1,6 @@
 """The steady delegation: the paper's signals, with rules that converge and stay there."""
 
+import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -160,6 +161,11 @@ class _SteadySource(SourceSide):
         self._standings: dict[int, _Standing] = {}
         for worker in assignment.workers:
             self._standings[worker] = _Standing()
+        # Who is in which standing, so that nobody has to look through all workers.
+        self._takers: set[int] = set()
+        self._givers: set[int] = set()
+        self._normal: set[int] = set()
+        self._quarantined: set[int] = set()
         self._heed_ownership()
 
     def _join(self, worker: int) -> None:
@@ -177,10 +183,25 @@ class _SteadySource(SourceSide):
                 standing.retry = -1
             elif standing.retry < 0:
                 standing.retry = max(standing.slot, 0)
+        self._sort_standings()
+
+    def _sort_standings(self) -> None:
+        standings = self._standings.items()
+        self._takers = {worker for worker, standing in standings if standing.want > 0}
+        self._givers = {worker for worker, standing in standings if standing.want < 0}
+        self._normal = {w for w, standing in standings if standing.state is Signal.NORMAL}
+        self._quarantined = {worker for worker, standing in standings if standing.retry >= 0}
+
+    def _wish(self, worker: int, want: int) -> None:
+        self._standings[worker].want = want
+        self._takers.discard(worker)
+        self._givers.discard(worker)
+        if want:
+            (self._takers if want > 0 else self._givers).add(worker)
 
     def _react(self, worker: int, report: Report) -> list[Move]:
         standing = self._standings[worker]
-        self._note(standing, report)
+        self._note(worker, report)
         self._learn(worker)
         if self._is_quarantined(worker, report.state):
             return []
@@ -190,17 +211,18 @@ class _SteadySource(SourceSide):
         moves: list[Move] = []
         if report.state is Signal.IDLE:
             wish = standing.step = min(standing.step, max(1, owned // _GROWTH))
-            standing.want = max(0, wish - max(0, traded))
+            self._wish(worker, max(0, wish - max(0, traded)))
             moves += self._match(worker)
         elif report.state is Signal.BUSY:
-            standing.want = -max(0, self._busy_wish(standing, owned) - max(0, -traded))
+            self._wish(worker, -max(0, self._busy_wish(standing, owned) - max(0, -traded)))
             moves += self._retry_quarantined(worker)
             moves += self._match(worker)
             moves += self._give_to_normal(worker)
         standing.met = bool(moves) and standing.want == 0
         return moves
 
-    def _note(self, standing: _Standing, report: Report) -> None:
+    def _note(self, worker: int, report: Report) -> None:
+        standing = self._standings[worker]
         same = standing.state is report.state and abs(report.slot - standing.slot) <= 2
         if not same:
             standing.since = report.slot
@@ -209,9 +231,10 @@ class _SteadySource(SourceSide):
             standing.step = 1
         elif standing.met:
             standing.step *= 2
-        standing.want = 0  # whatever it wished before is stale
+        self._wish(worker, 0)  # whatever it wished before is stale
         standing.met = False
         standing.slot, standing.state = report.slot, report.state
+        (self._normal.add if report.state is Signal.NORMAL else self._normal.discard)(worker)
 
     def _learn(self, worker: int) -> None:
         """Remember how many virtual workers were too many, and forget it when they are not."""
@@ -242,8 +265,8 @@ class _SteadySource(SourceSide):
             count = min(abs(mine.want), abs(theirs.want))
             giver, taker = (worker, other) if mine.want < 0 else (other, worker)
             moves += self._trade(giver, taker, count, mine.slot)
-            for standing in (mine, theirs):
-                standing.want += -count if standing.want > 0 else count
+            for who, standing in ((worker, mine), (other, theirs)):
+                self._wish(who, standing.want + (-count if standing.want > 0 else count))
             theirs.met = theirs.want == 0
         return moves
 
@@ -254,8 +277,9 @@ class _SteadySource(SourceSide):
             standing.traded_slot = slot
         moves = self.assignment.give(giver, taker, count)
         self._standings[taker].retry = -1
+        self._quarantined.discard(taker)
         if self.assignment.count(giver) == 0:
-            self._quarantine(self._standings[giver], slot)
+            self._quarantine(giver, slot)
         return moves
 
     def _traded(self, worker: int, slot: int) -> int:
@@ -264,17 +288,22 @@ class _SteadySource(SourceSide):
 
     def _waiting_for(self, worker: int) -> list[int]:
         mine = self._standings[worker]
+        if mine.want == 0:
+            return []
         waiting = [
-            other
-            for other, standing in self._standings.items()
-            if standing.want * mine.want < 0 and abs(standing.slot - mine.slot) <= _RECENT
+            (standing.since, other)
+            for other in (self._takers if mine.want < 0 else self._givers)
+            if abs((standing := self._standings[other]).slot - mine.slot) <= _RECENT
         ]
-        # Among those who wait equally long: the smallest taker, the largest giver.
+        # Among those who wait equally long: the smallest taker, the largest giver. Each partner
+        # takes one or gives one at least: no more are needed than are wished for.
         sign = -1 if mine.want > 0 else 1
-        return sorted(
+        first = heapq.nsmallest(
+            abs(mine.want),
             waiting,
-            key=lambda other: (self._standings[other].since, sign * self.assignment.count(other)),
+            key=lambda pair: (pair[0], sign * self.assignment.count(pair[1]), pair[1]),
         )
+        return [other for _, other in first]
 
     def _give_to_normal(self, worker: int) -> list[Move]:
         """Where nobody is idle, those who are neither may still have room."""
@@ -293,18 +322,17 @@ class _SteadySource(SourceSide):
             count = min(-mine.want, room)
             if count > 0:
                 moves += self._trade(worker, other, count, mine.slot)
-                mine.want += count
+                self._wish(worker, mine.want + count)
         return moves
 
     def _normal_workers(self, slot: int) -> list[int]:
         normal = [
             other
-            for other, standing in self._standings.items()
-            if standing.state is Signal.NORMAL
-            and abs(standing.slot - slot) <= _RECENT
+            for other in self._normal
+            if abs((standing := self._standings[other]).slot - slot) <= _RECENT
             and self.assignment.count(other) + 1 < standing.too_many
         ]
-        return sorted(normal, key=lambda other: -self.assignment.count(other))
+        return sorted(normal, key=lambda other: (-self.assignment.count(other), other))
 
     def _is_quarantined(self, worker: int, state: Signal) -> bool:
         """Whether a worker owns nothing, and so is to be left alone until it is tried again."""
@@ -313,7 +341,9 @@ class _SteadySource(SourceSide):
             standing.quarantine = _QUARANTINE[0]  # it copes: the next time counts as the first
         return standing.retry >= 0
 
-    def _quarantine(self, standing: _Standing, slot: int) -> None:
+    def _quarantine(self, worker: int, slot: int) -> None:
+        standing = self._standings[worker]
+        self._quarantined.add(worker)
         standing.retry = slot + standing.quarantine
         standing.quarantine = min(2 * standing.quarantine, _QUARANTINE[1])
         standing.lonely_slots = 0
@@ -322,11 +352,11 @@ class _SteadySource(SourceSide):
         """A busy worker lends one virtual worker to each that waits for another try."""
         mine = self._standings[giver]
         moves: list[Move] = []
-        for other, standing in self._standings.items():
-            due = 0 <= standing.retry <= mine.slot and other != giver
+        for other in sorted(self._quarantined):
+            due = self._standings[other].retry <= mine.slot and other != giver
             if due and mine.want < 0 and self.assignment.count(giver) > 1:
                 moves += self._trade(giver, other, 1, mine.slot)
-                mine.want += 1
+                self._wish(giver, mine.want + 1)
         return moves
 
     def save(self) -> dict[str, Any]:
@@ -343,3 +373,4 @@ class _SteadySource(SourceSide):
             worker: _Standing(**{**standing, "state": Signal(standing["state"])})
             for worker, standing in fields
         }
+        self._sort_standings()

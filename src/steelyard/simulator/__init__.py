@@ -3,12 +3,12 @@
 It drives the same schemes, assignments and delegations that run on Spark.
 """
 
+from steelyard.datasets.stream import ArrayStream, Chunk, Stream
 from steelyard.simulator.cluster import Change, Cluster
-from steelyard.simulator.grouping import ConsistentGrouping, Direct, Grouping
+from steelyard.simulator.grouping import ConsistentGrouping, Direct, Grouping, Plans
 from steelyard.simulator.outcome import Outcome, spread_over_workers
 from steelyard.simulator.service import Deterministic, Exponential, PerKey, Service
 from steelyard.simulator.simulation import simulate
-from steelyard.simulator.stream import ArrayStream, Chunk, Stream
 
 __all__ = [
     "ArrayStream",
@@ -22,6 +22,7 @@ __all__ = [
     "Grouping",
     "Outcome",
     "PerKey",
+    "Plans",
     "Service",
     "Stream",
     "simulate",

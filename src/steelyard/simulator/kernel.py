@@ -81,8 +81,10 @@ def _push(acks: Any, time: Any, pair: Any) -> None:
 
 
 @compiled
-def pop(acks: Any) -> Any:
-    """Take the earliest acknowledgement out of the heap; return its pair."""
+def pop_due(acks: Any, until: Any, inclusive: Any) -> Any:
+    """Take the earliest acknowledgement out of the heap if it is due; its pair, or -1."""
+    if acks.size[0] == 0 or acks.times[0] > until or (acks.times[0] == until and not inclusive):
+        return -1
     first = acks.pairs[0]
     acks.size[0] -= 1
     size = acks.size[0]
@@ -148,6 +150,21 @@ def exponential_work(seed: Any, message: Any) -> Any:
 
 
 @compiled
+def _count(tally: Any, tick: Any, end_tick: Any, w: Any, key: Any, latency: Any) -> None:
+    tally.arrivals[tick, w] += 1
+    tally.finishes[end_tick, w] += 1
+    tally.latency[end_tick, w] += latency
+    tally.latencies[end_tick, _latency_bin(latency)] += 1
+    word, bit = w >> np.uintp(6), np.uint64(1) << np.uint64(w & np.uintp(63))
+    if tally.held[key, word] & bit == 0:
+        tally.held[key, word] |= bit
+        tally.new_keys[tick, w] += 1
+    if tally.fresh.size > 0 and tally.fresh[key, word] & bit == 0:
+        tally.fresh[key, word] |= bit
+        tally.partials[w] += 1
+
+
+@compiled
 def advance(
     position: Any,
     first_message: Any,
@@ -174,7 +191,6 @@ def advance(
     sources = owners.shape[0]
     after_end = tally.arrivals.shape[0] - 1
     listening = acks.news_from.size > 0
-    aggregating = tally.fresh.size > 0
     source = (first_message + position) % sources
     this_tick = np.int64(slot_start / tick + 0.5)
     tick_end = (this_tick + 1) * tick
@@ -184,7 +200,8 @@ def advance(
             is_due = acks.size[0] > 0 and acks.times[0] <= now
             if is_due or acks.size[0] == acks.times.size:
                 return i
-        w = np.int64(owners[source, bins[i]])
+        # Unsigned numbers: no check whether they count from the end.
+        w = np.uintp(owners[source, np.uintp(bins[i])])
         key = keys[i]
 
         work = 1.0
@@ -203,22 +220,13 @@ def advance(
         while now >= tick_end and this_tick < after_end:
             this_tick += 1
             tick_end = (this_tick + 1) * tick
-        end_tick = min(np.int64(end / tick), after_end)
-        tally.arrivals[this_tick, w] += 1
-        tally.finishes[end_tick, w] += 1
-        tally.latency[end_tick, w] += end - now
-        tally.latencies[end_tick, _latency_bin(end - now)] += 1
-
-        word, bit = w >> 6, np.uint64(1) << np.uint64(w & 63)
-        if tally.held[key, word] & bit == 0:
-            tally.held[key, word] |= bit
-            tally.new_keys[this_tick, w] += 1
-        if aggregating and tally.fresh[key, word] & bit == 0:
-            tally.fresh[key, word] |= bit
-            tally.partials[w] += 1
+        end_tick = this_tick
+        if end >= tick_end:
+            end_tick = min(np.int64(end / tick), after_end)
+        _count(tally, np.uintp(this_tick), np.uintp(end_tick), w, key, end - now)
 
         if listening:
-            pair = w * sources + source
+            pair = np.int64(w) * sources + source
             if end >= acks.news_from[pair]:
                 acks.news_from[pair] = (np.int64(end / slot) + 1) * slot
                 _push(acks, end, pair)

@@ -1,12 +1,14 @@
 """What a simulation tells: series over time, and totals."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard import metrics
+from steelyard.planning import RoutingPlan
 from steelyard.simulator.cluster import Cluster
 from steelyard.simulator.kernel import Tally, latency_of_bin
 
@@ -32,6 +34,10 @@ class Outcome:
     """Virtual workers by slot and worker, on average over the sources."""
     aggregated: Counts = field(repr=False)
     """Partial states sent to the aggregator, by period."""
+    probes: int = 0
+    """Bins that the sources looked at."""
+    plan: RoutingPlan | None = field(default=None, repr=False)
+    """The last plan, where plans are made."""
 
     @cached_property
     def times(self) -> Floats:
@@ -82,6 +88,68 @@ class Outcome:
         """Different keys that each worker has held by the end of each tick."""
         return self.tally.new_keys[:-1].cumsum(axis=0)
 
+    def every(self, seconds: float) -> "Outcome":
+        """The same with longer ticks, of a whole number of the old ones: per slot, per hour."""
+        ticks = round(seconds / self.tick)
+        if ticks < 1 or abs(ticks * self.tick - seconds) > 1e-9 * seconds:
+            raise ValueError(
+                f"seconds must be a whole number of times tick, {self.tick} s, got {seconds} s"
+            )
+        by_tick = ("arrivals", "finishes", "latency", "new_keys", "latencies")
+        joined = {name: _joined(getattr(self.tally, name), ticks) for name in by_tick}
+        return replace(self, tick=seconds, tally=self.tally._replace(**joined))
+
+    def series(self) -> dict[str, Floats]:
+        """Everything over time, a value per tick: what the paper's figures plot, and more.
+
+        Of what differs between workers there is the difference of the greatest and the least
+        (`_max_min`), and of the greatest and the mean (`_max_avg`). Moves and signals are told at
+        the ends of slots.
+        """
+        named: dict[str, Floats] = {}
+        for name, values in (
+            ("queue_length", self.queue_length),
+            ("latency", self.latency),
+            ("utilisation", self.utilisation),
+            ("memory", self.memory),
+        ):
+            named[f"{name}_max_min"], named[f"{name}_max_avg"] = spread_over_workers(values)
+        finishes = self.tally.finishes[:-1].sum(axis=1)
+        seconds = np.full(finishes.shape, np.nan)
+        np.divide(self.tally.latency[:-1].sum(axis=1), finishes, out=seconds, where=finishes > 0)
+        return {
+            "queue_length": self.queue_length.sum(axis=1).astype(np.float64),
+            "latency_mean": seconds,
+            "latency_p50": self.latency_quantile(0.5),
+            "latency_p99": self.latency_quantile(0.99),
+            "utilisation_max": self.utilisation.max(axis=1),
+            "imbalance": named["utilisation_max_avg"],
+            "memory": self.memory.sum(axis=1).astype(np.float64),
+            "moves": self._at_slot_ends(self.moves),
+            "signals": self._at_slot_ends(self.signals),
+            **named,
+        }
+
+    def _at_slot_ends(self, by_slot: Counts) -> Floats:
+        ends = np.arange(1, by_slot.size + 1) * self.slot
+        tick = np.minimum(np.ceil(ends / self.tick - 1e-9).astype(np.int64), self.times.size) - 1
+        return np.bincount(tick, by_slot, self.times.size).astype(np.float64)
+
+    def converged_after(self, most: float = 0.95, over: int = 1) -> int | None:
+        """Slots until no worker gets more than `most` of what it can do, from then to the end.
+
+        None if that is not so in the last slot either. With `over` the mean of so many slots
+        counts: less is left to chance.
+        """
+        reach = np.zeros((self.moves.size + 1, self.cluster.workers))
+        reach[1:] = self.every(self.slot).utilisation.cumsum(axis=0)
+        begins = np.maximum(np.arange(1, reach.shape[0]) - over, 0)
+        spans = np.arange(1, reach.shape[0]) - begins
+        mean = (reach[1:] - reach[begins]) / spans[:, None]
+        above = np.flatnonzero(mean.max(axis=1) > most)
+        after = int(above[-1]) + 1 if above.size else 0
+        return after if after < self.moves.size else None
+
     # Totals
 
     @property
@@ -106,6 +174,10 @@ class Outcome:
         seen = int(np.count_nonzero(self.tally.held.any(axis=1)))
         return float(self.tally.new_keys.sum() / seen) if seen else 0.0
 
+    def copies_of(self, key: int) -> int:
+        """Workers that have held this key."""
+        return int(np.bitwise_count(self.tally.held[key]).sum())
+
     @property
     def mean_latency(self) -> float:
         """Mean seconds from arrival to finish, of all messages."""
@@ -114,6 +186,12 @@ class Outcome:
     def total_latency_quantile(self, rank: float) -> float:
         """The latency below which this part of all messages finished; right to 2 %."""
         return _quantile(self.tally.latencies.sum(axis=0), rank)
+
+
+def _joined(by_tick: NDArray[Any], ticks: int) -> NDArray[Any]:
+    """Sums of so many rows; the last row, for after the end, stays apart."""
+    sums = np.add.reduceat(by_tick[:-1], np.arange(0, by_tick.shape[0] - 1, ticks), axis=0)
+    return np.concatenate([sums, by_tick[-1:]])
 
 
 def spread_over_workers(series: NDArray[np.floating] | Counts) -> tuple[Floats, Floats]:

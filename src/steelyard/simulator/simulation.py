@@ -1,20 +1,21 @@
 """Run a stream through sources, workers and a delegation, and tell what happened."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from steelyard.datasets.stream import Stream
 from steelyard.delegation import Measurement, Report
-from steelyard.hashing import hash_keys
+from steelyard.hashing import Hashes, hash_keys
 from steelyard.simulator import kernel
-from steelyard.simulator.cluster import Cluster
+from steelyard.simulator.cluster import Cluster, Floats
 from steelyard.simulator.grouping import ConsistentGrouping, Grouping
 from steelyard.simulator.outcome import Outcome
 from steelyard.simulator.service import Deterministic, Exponential, PerKey, Service
 from steelyard.simulator.sources import Sources
-from steelyard.simulator.stream import Chunk, Stream
 from steelyard.validation import require_between, require_whole
 
 
@@ -29,13 +30,15 @@ def simulate(
     period: float | None = None,
     quiet: float = 0.0,
     service: Service | None = None,
+    overload: bool = False,
     seed: int = 0,
 ) -> Outcome:
     """Simulate every message of a stream on a cluster.
 
     Workers report at the end of every `slot` seconds, but not in the first `quiet` seconds. What
     is counted is counted by `tick` seconds; a slot must be a whole number of ticks. With a
-    `period`, a whole number of slots, partial states are merged and forgotten that often.
+    `period`, a whole number of slots, partial states are merged and forgotten that often. A stream
+    that brings more work than the whole cluster can do is refused unless `overload` is said.
 
     >>> from steelyard.schemes import KeyGrouping, Shuffle
     >>> from steelyard.simulator import ArrayStream, Cluster, Direct
@@ -48,6 +51,8 @@ def simulate(
     >>> int(hot.queue_length[-1].max())
     481
     """
+    if not overload:
+        _refuse_overload(stream, cluster, service or Deterministic())
     return _Simulation(
         stream, cluster, grouping, sources, slot, tick, period, quiet, service, seed
     ).run()
@@ -81,9 +86,7 @@ class _Simulation:
         self.rules = grouping.rules if isinstance(grouping, ConsistentGrouping) else None
         self.sides = [self.rules.worker(slot) for _ in range(cluster.workers)] if self.rules else []
         self.reports: list[Report | None] = [None] * cluster.workers
-        self.begins, self.speeds = cluster.timetable(
-            [stream.time_of(c.at_message) for c in cluster.changes if c.at_message is not None]
-        )
+        self.begins, self.speeds = _timetable(stream, cluster)
         self.paces = 1 / self.speeds
         self.service = service or Deterministic()
         workers, pairs = cluster.workers, cluster.workers * sources if self.rules else 0
@@ -134,12 +137,13 @@ class _Simulation:
             signals=self.signals,
             owned=self.owned,
             aggregated=np.array(self.aggregated, np.int64),
+            probes=self.sources.probes,
+            plan=self.sources.plan,
         )
 
-    def _run_slot(self, number: int, messages: Chunk) -> None:
+    def _run_slot(self, number: int, messages: "_Hashed") -> None:
         begin, end = number * self.slot, (number + 1) * self.slot
-        hashes = hash_keys(pa.array(messages.keys, pa.int64()))
-        bins = self.sources.route(self.arrived, hashes)
+        bins = self.sources.route(self.arrived, messages.hashes)
         position = 0
         while position < bins.size:
             position = self._advance(position, messages, bins, begin)
@@ -151,7 +155,7 @@ class _Simulation:
         self._end_slot(number, begin, end)
 
     def _advance(
-        self, position: int, messages: Chunk, bins: NDArray[np.int32], begin: float
+        self, position: int, messages: "_Hashed", bins: NDArray[np.int32], begin: float
     ) -> int:
         service = self.service
         return int(
@@ -178,10 +182,8 @@ class _Simulation:
 
     def _deliver(self, slot: int, until: float, *, inclusive: bool) -> None:
         """Hand over the acknowledgements that are due, the earliest first."""
-        while self.acks.size[0] and (
-            self.acks.times[0] < until or (inclusive and self.acks.times[0] == until)
-        ):
-            worker, source = divmod(int(kernel.pop(self.acks)), self.sources.count)
+        while (pair := kernel.pop_due(self.acks, until, inclusive)) >= 0:
+            worker, source = divmod(pair, self.sources.count)
             report = self.reports[worker]
             if report is not None:
                 self.signals[slot] += 1
@@ -203,6 +205,7 @@ class _Simulation:
         arrivals = self.tally.arrivals[ticks].sum(axis=0)
         self.backlog += arrivals - self.tally.finishes[ticks].sum(axis=0)
         self.held += self.tally.new_keys[ticks].sum(axis=0)
+        self.sources.end_slot()
         if self.sides and end > self.quiet:
             self._report(number, end, arrivals)
         workers.idle[:] = 0
@@ -233,6 +236,33 @@ class _Simulation:
         self.tally.fresh[:] = 0
 
 
+def _timetable(stream: Stream, cluster: Cluster) -> tuple[Floats, Floats]:
+    named = [c.at_message for c in cluster.changes if c.at_message is not None]
+    for message in named:
+        require_whole("the message of a change", message, least=0, most=stream.messages - 1)
+    return cluster.timetable([stream.time_of(message) for message in named])
+
+
+def _refuse_overload(stream: Stream, cluster: Cluster, service: Service) -> None:
+    """Compare the work that arrives before the last message with what can be done until then."""
+    if stream.messages < 2:
+        return
+    end = stream.time_of(stream.messages - 1)
+    begins, speeds = _timetable(stream, cluster)
+    until = np.minimum(np.append(begins[1:], np.inf), end)
+    possible = float((np.clip(until - begins, 0, None) * speeds.sum(axis=1)).sum())
+    work = float(stream.messages - 1)
+    if isinstance(service, PerKey):
+        work = sum(float(service.work[chunk.keys].sum()) for chunk in stream.chunks())
+    # The last message may not count whole: a load of exactly 100 % passes.
+    if work > possible * (1 + 1e-9):
+        load = f"{work / possible:.0%}" if possible else "more than any amount"
+        raise ValueError(
+            f"the stream is {load} of what the cluster can do, so queues grow for ever; "
+            "give it less load, or say overload if that is what you want to see"
+        )
+
+
 def _whole_ratio(name: str, length: float, unit_name: str, unit: float) -> int:
     require_between(name, length, above=0)
     ratio = round(length / unit)
@@ -243,18 +273,28 @@ def _whole_ratio(name: str, length: float, unit_name: str, unit: float) -> int:
     return ratio
 
 
-def _by_slot(stream: Stream, slot: float, slots: int) -> Iterator[Chunk]:
-    """The stream cut at the ends of slots; a slot without messages is an empty chunk."""
+class _Hashed(NamedTuple):
+    """Some messages, with the hashes of their keys."""
+
+    keys: NDArray[np.uint32]
+    times: NDArray[np.float64]
+    hashes: Hashes
+
+
+def _by_slot(stream: Stream, slot: float, slots: int) -> Iterator[_Hashed]:
+    """The stream cut at the ends of slots; a slot without messages is empty."""
     number = 0
-    pieces: list[Chunk] = []
+    pieces: list[_Hashed] = []
     for chunk in stream.chunks():
         keys, times = chunk.keys, chunk.times
-        while times.size:
-            cut = int(np.searchsorted(times, (number + 1) * slot))
-            pieces.append(Chunk(keys[:cut], times[:cut]))
+        hashes = hash_keys(pa.array(keys, pa.int64()))
+        begin = 0
+        while begin < times.size:
+            cut = begin + int(times[begin:].searchsorted((number + 1) * slot))
+            pieces.append(_Hashed(keys[begin:cut], times[begin:cut], hashes[begin:cut]))
             if cut == times.size:
                 break
-            keys, times = keys[cut:], times[cut:]
+            begin = cut
             yield _joined(pieces)
             pieces = []
             number += 1
@@ -264,10 +304,9 @@ def _by_slot(stream: Stream, slot: float, slots: int) -> Iterator[Chunk]:
         number += 1
 
 
-def _joined(pieces: list[Chunk]) -> Chunk:
+def _joined(pieces: list[_Hashed]) -> _Hashed:
+    if len(pieces) == 1:
+        return pieces[0]
     if not pieces:
-        return Chunk(np.empty(0, np.uint32), np.empty(0))
-    return Chunk(
-        np.concatenate([piece.keys for piece in pieces]),
-        np.concatenate([piece.times for piece in pieces]),
-    )
+        return _Hashed(np.empty(0, np.uint32), np.empty(0), np.empty(0, np.uint64))
+    return _Hashed(*(np.concatenate(column) for column in zip(*pieces, strict=True)))

@@ -1,4 +1,7 @@
-"""The sources: each with its own routers, its own assignment and its own idea of the workers."""
+"""The sources: each with its own routers, its own assignment and its own idea of the workers.
+
+Plans are the exception: there is one for all of them.
+"""
 
 from collections.abc import Sequence
 
@@ -7,8 +10,10 @@ from numpy.typing import NDArray
 
 from steelyard.assignment import Assignment, Move
 from steelyard.delegation import Report, SourceSide
-from steelyard.schemes import Router
-from steelyard.simulator.grouping import ConsistentGrouping, Grouping
+from steelyard.hashing import Hashes, buckets_of, seed_mask, spread
+from steelyard.planning import Planner, RoutingPlan
+from steelyard.schemes import Router, Scheme
+from steelyard.simulator.grouping import ConsistentGrouping, Grouping, Plans
 
 
 class Sources:
@@ -25,12 +30,19 @@ class Sources:
             owners = equal.owners
         else:
             owners = np.arange(workers, dtype=np.int32)
-        # One seed for all: the sources agree on a key's choices, as hash functions are shared.
-        self._routers: list[Router] = [grouping.scheme.router(bins, seed) for _ in range(sources)]
+        self._planned: _PlannedRouting | None = None
+        self._routers: list[Router] = []
+        if isinstance(grouping.scheme, Scheme):
+            # One seed for all: the sources agree on a key's choices, as hash functions are shared.
+            self._routers = [grouping.scheme.router(bins, seed) for _ in range(sources)]
+        else:
+            self._planned = _PlannedRouting(grouping.scheme, bins, seed)
         self.owners: NDArray[np.int32] = np.tile(owners, (sources, 1))
 
-    def route(self, first_message: int, hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
+    def route(self, first_message: int, hashes: Hashes) -> NDArray[np.int32]:
         """The bins of consecutive messages; message i belongs to source i mod count."""
+        if self._planned is not None:
+            return self._planned.route(first_message, hashes)
         if self.count == 1:
             return self._routers[0].route_many(hashes)
         bins = np.empty(hashes.size, np.int32)
@@ -38,6 +50,21 @@ class Sources:
             mine = slice((source - first_message) % self.count, None, self.count)
             bins[mine] = router.route_many(hashes[mine])
         return bins
+
+    def end_slot(self) -> None:
+        """Plan the next slot, where plans are made."""
+        if self._planned is not None:
+            self._planned.end_slot()
+
+    @property
+    def plan(self) -> RoutingPlan | None:
+        """The plan that is followed now; None where none is made."""
+        return self._planned.plan if self._planned is not None else None
+
+    @property
+    def probes(self) -> int:
+        """Bins that all routers have looked at."""
+        return sum(router.probes for router in self._routers)
 
     def acknowledge(self, source: int, worker: int, report: Report) -> Sequence[Move]:
         """Let a source take note of an acknowledgement; it may move virtual workers."""
@@ -50,3 +77,24 @@ class Sources:
         """Virtual workers of each worker, on average over the sources."""
         counts: NDArray[np.int64] = np.bincount(self.owners.ravel(), minlength=workers)
         return counts / self.count
+
+
+class _PlannedRouting:
+    def __init__(self, plans: Plans, bins: int, seed: int) -> None:
+        self._planner = Planner(bins, plans.epsilon, plans.buckets, decay=plans.decay)
+        self._mask = seed_mask(seed)
+        self._counts = np.zeros(plans.buckets, np.int64)
+
+    @property
+    def plan(self) -> RoutingPlan:
+        return self._planner.plan
+
+    def route(self, first_message: int, hashes: Hashes) -> NDArray[np.int32]:
+        buckets = buckets_of(hashes ^ self._mask, self._counts.size)
+        self._counts += np.bincount(buckets, minlength=self._counts.size)
+        return self.plan.route(buckets, spread(np.arange(hashes.size) + first_message))
+
+    def end_slot(self) -> None:
+        if self._counts.any():
+            self._planner.update(self._counts)
+            self._counts[:] = 0
