@@ -1,9 +1,12 @@
+"""Fixtures for the tests and for the examples in docstrings."""
+
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest.doctest import DoctestItem
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
@@ -38,3 +41,11 @@ def spark() -> Iterator["SparkSession"]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def names_in_examples(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
+    """Examples of the Spark layer may use `spark` and a `folder` to write to."""
+    if isinstance(request.node, DoctestItem) and ".spark." in request.node.name:
+        doctest_namespace["spark"] = request.getfixturevalue("spark")
+        doctest_namespace["folder"] = request.getfixturevalue("tmp_path")

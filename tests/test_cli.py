@@ -48,3 +48,141 @@ def test_bad_arguments_get_one_sentence(arguments, sentence):
     assert failed.exit_code == 2
     assert sentence in " ".join(failed.output.replace("│", " ").split())
     assert "Traceback" not in failed.output
+
+
+def test_simulate_tells_what_came_of_it(tmp_path):
+    """A table on the screen, a figure and all numbers in files."""
+    plot, csv = tmp_path / "cg.png", tmp_path / "cg.csv"
+    result = CliRunner().invoke(
+        app,
+        ["simulate", "--fraction", "0.002", "--fast", "3", "--times", "5", "--period", "2",
+         "--plot", str(plot), "--csv", str(csv)],
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    for text in ("44,000", "imbalance", "99th percentile", "{3,5}", "partial results"):
+        assert text in result.output
+    assert plot.read_bytes()[:4] == b"\x89PNG"
+    assert "queue_length_max_min" in csv.read_text("utf-8")
+
+
+def test_simulate_reads_settings_and_flags_win(tmp_path):
+    """A TOML file gives settings; what is said on the command line is taken instead."""
+    settings = tmp_path / "run.toml"
+    settings.write_text(
+        'dataset = "zf"\nskew = 1.4\nfraction = 0.002\nscheme = "kg"\nworkers = 7\n'
+        'then = ["2,3@5000"]\nload = 0.5\n',
+        "utf-8",
+    )
+    result = CliRunner().invoke(app, ["simulate", str(settings), "--workers", "6", "--overload"])
+    assert result.exit_code == 0, result.output
+    assert "kg on 6 workers (equal {2,3}), zf" in result.output
+
+
+@pytest.mark.parametrize("scheme", ["plans", "porc-graded", "sg"])
+@pytest.mark.parametrize("service", ["deterministic", "exponential"])
+def test_simulate_knows_every_scheme_and_service(scheme, service):
+    """Plans too."""
+    result = CliRunner().invoke(
+        app,
+        ["simulate", "--fraction", "0.001", "--scheme", scheme, "--service", service,
+         "--epsilon", "0.1"] if scheme != "sg" else
+        ["simulate", "--fraction", "0.001", "--scheme", scheme, "--service", service],
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+
+
+def test_simulate_reads_files_and_counts_what_is_malformed(tmp_path):
+    """Messages of a file, at their own times."""
+    path = tmp_path / "tweets.tsv"
+    lines = [f"{1000 + i // 2}\tto be or not to be number{i}" for i in range(2000)]
+    path.write_text("\n".join([*lines, "later\tthis line has no time"]), "utf-8")
+    told = ["simulate", "--input", str(path), "--format", "words", "--workers", "3"]
+    result = CliRunner().invoke(app, [*told, "--on-malformed", "skip"])
+    assert result.exit_code == 0, result.output
+    assert "14,000" in result.output
+    assert "1 malformed line" in result.output
+    stopped = CliRunner().invoke(app, told)
+    assert stopped.exit_code == 2
+    assert "line 2001" in " ".join(stopped.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["simulate", "--workers", "0"], "workers must be a whole number, at least 1"),
+        (["simulate", "--load", "1.5"], "load must be at most 1"),
+        (["simulate", "--load", "0"], "load must be a number above 0"),
+        (["simulate", "--times", "0", "--fast", "1"], "times must be a number above 0"),
+        (["simulate", "--fast", "11"], "fast must be a whole number, from 0 to 10"),
+        (["simulate", "--scheme", "best"], "scheme must be one of cg, plans, kg"),
+        (["simulate", "--dataset", "wiki"], "no data set is named 'wiki'"),
+        (["simulate", "--rules", "none"], "rules must be one of steady, paper"),
+        (["simulate", "--service", "slow"], "service must be one of"),
+        (["simulate", "--then", "soon"], "then must be written as fast,times@message"),
+        (["simulate", "--then", "2,2@99999999"], "the message of a change must be a whole"),
+        (["simulate", "--epsilon", "0"], "epsilon must be a number above 0"),
+        (["simulate", "--scheme", "kg", "--epsilon", "0.1"], "kg has no setting 'epsilon'"),
+        (["simulate", "--plot", "figure.txt"], "plot must end in .png, .svg or .pdf"),
+        (["simulate", "--input", "x.csv"], "input and format belong together"),
+        (["simulate", "nowhere.toml"], "'nowhere.toml' cannot be read"),
+        (["simulate", "--skew", "1.0"], "skew and keys are settings of the data set 'zf'"),
+        (["reproduce", "fig7"], "no experiment is named 'fig7'"),
+        (["reproduce", "epsilon", "--scale", "3"], "scale must be a number at least 0.001"),
+        (["generate", "wiki", "--out", "nowhere"], "no data set is named 'wiki'"),
+        (["generate", "wp", "--out", "src"], "is there already"),
+    ],
+)
+def test_bad_settings_get_a_sentence_and_exit_code_2(arguments, sentence, monkeypatch):
+    """Before any work starts."""
+    monkeypatch.setenv("COLUMNS", "300")
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2, result.output
+    assert sentence in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("worker = 3", "there is no setting 'worker'; the settings are: dataset"),
+        ("workers = 'three'", "workers must be a whole number, got 'three'"),
+        ("workers = true", "workers must be a whole number, got True"),
+        ("load = 'high'", "load must be a number, got 'high'"),
+        ("overload = 1", "overload must be true or false, got 1"),
+        ("scheme = 3", "scheme must be text, got 3"),
+        ("then = 3", "then must be a list of texts, got 3"),
+        ("workers = ", "is not TOML"),
+        ("on_malformed = 'ignore'\ninput = 'x'\nformat = 'words'", "ignore"),
+    ],
+)
+def test_bad_files_get_a_sentence_and_exit_code_2(text, sentence, tmp_path, monkeypatch):
+    """One that names the setting, or the file."""
+    monkeypatch.setenv("COLUMNS", "300")
+    path = tmp_path / "run.toml"
+    path.write_text(text, "utf-8")
+    result = CliRunner().invoke(app, ["simulate", str(path)])
+    assert result.exit_code == 2, result.output
+    assert sentence in result.output
+
+
+def test_reproduce_lists_its_experiments():
+    """Names and titles, without starting Spark."""
+    result = CliRunner().invoke(app, ["reproduce", "--list"])
+    assert result.exit_code == 0
+    assert "later-schemes" in result.output
+
+
+def test_reproduce_and_generate_write_what_they_say(spark, tmp_path):
+    """A figure and its report; a data set as Parquet."""
+    out = tmp_path / "figures"
+    result = CliRunner().invoke(
+        app, ["reproduce", "epsilon", "--scale", "0.002", "--out", str(out)]
+    )
+    assert result.exit_code == 0, result.output
+    assert {"epsilon.csv", "epsilon.parquet", "epsilon.png", "epsilon.svg", "report.html"} <= {
+        path.name for path in out.iterdir()
+    }
+    made = CliRunner().invoke(
+        app, ["generate", "zf", "--fraction", "1e-4", "--out", str(tmp_path / "zf")]
+    )
+    assert made.exit_code == 0, made.output
+    assert spark.read.parquet(str(tmp_path / "zf")).count() == 1000

@@ -1,46 +1,16 @@
-"""The command line: `steelyard`."""
+"""`steelyard demo`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-import steelyard
+from steelyard.cli.console import complain, console, progress_bar
 
-app = typer.Typer(
-    help="Balance skewed, keyed data over unequal workers.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Example: [bold]steelyard demo --skew 1.4 --workers 50[/bold]",
-)
-console = Console()
-complaints = Console(stderr=True)
+if TYPE_CHECKING:
+    from steelyard.demo import Outcome
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"steelyard {steelyard.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def main(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    """Balance skewed, keyed data over unequal workers."""
-
-
-@app.command(
-    epilog="Examples: [bold]steelyard demo[/bold], "
-    "[bold]steelyard demo --skew 1.4 --workers 1000 --messages 20000000[/bold]"
-)
 def demo(
     skew: Annotated[float, typer.Option(help="Zipf exponent of the keys: 0 is uniform.")] = 1.0,
     workers: Annotated[int, typer.Option(help="Workers to spread the messages over.")] = 100,
@@ -52,14 +22,13 @@ def demo(
     from steelyard import demo as comparison
     from steelyard import schemes
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=complaints, transient=True) as progress:
+    with progress_bar() as progress:
         bar = progress.add_task("Making the stream", total=len(schemes.names()))
         outcomes = []
         try:
             compared = comparison.compare(skew=skew, workers=workers, messages=messages, seed=seed)
         except ValueError as error:
-            raise typer.BadParameter(str(error)) from error
+            complain(error)
         progress.update(bar, description="Routing by each scheme")
         for outcome in compared:
             outcomes.append(outcome)
@@ -75,9 +44,7 @@ def demo(
     )
 
 
-def _comparison_table(
-    outcomes: "list[steelyard.demo.Outcome]", skew: float, workers: int, messages: int
-) -> Table:
+def _comparison_table(outcomes: "list[Outcome]", skew: float, workers: int, messages: int) -> Table:
     table = Table(title=f"{messages:,} messages, Zipf {skew:g}, {workers:,} workers")
     table.add_column("scheme")
     for name in ("imbalance", "memory", "copies", "M messages/s"):
@@ -93,7 +60,3 @@ def _comparison_table(
             style="bold" if ours else None,
         )
     return table
-
-
-if __name__ == "__main__":
-    app()

@@ -1,5 +1,16 @@
-"""Streams of keys to try things on."""
+"""Streams of keys: the paper's, made anew, and files of the real formats."""
 
+from steelyard.datasets.catalogue import Dataset, named, names
+from steelyard.datasets.stream import ArrayStream, Chunk, Stream
 from steelyard.datasets.zipf import zipf_probabilities, zipf_ranks
 
-__all__ = ["zipf_probabilities", "zipf_ranks"]
+__all__ = [
+    "ArrayStream",
+    "Chunk",
+    "Dataset",
+    "Stream",
+    "named",
+    "names",
+    "zipf_probabilities",
+    "zipf_ranks",
+]

@@ -1,4 +1,4 @@
-"""Messages as the simulator takes them: numbered keys and arrival times."""
+"""Streams of messages: numbered keys and arrival times."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,0 +1,58 @@
+"""The command line: `steelyard`."""
+
+from typing import Annotated
+
+import typer
+
+import steelyard
+from steelyard.cli.demo import demo
+from steelyard.cli.generate import generate
+from steelyard.cli.reproduce import reproduce
+from steelyard.cli.simulate import simulate
+
+app = typer.Typer(
+    help="Balance skewed, keyed data over unequal workers.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: [bold]steelyard demo --skew 1.4 --workers 50[/bold]",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"steelyard {steelyard.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Balance skewed, keyed data over unequal workers."""
+
+
+app.command(
+    epilog="Examples: [bold]steelyard demo[/bold], "
+    "[bold]steelyard demo --skew 1.4 --workers 1000 --messages 20000000[/bold]"
+)(demo)
+app.command(
+    epilog="Examples: [bold]steelyard simulate --fast 3 --times 5 --plot cg.png[/bold], "
+    "[bold]steelyard simulate --dataset zf --skew 1.4 --scheme kg --workers 50[/bold], "
+    "[bold]steelyard simulate settings.toml --load 0.9[/bold]"
+)(simulate)
+app.command(
+    epilog="Examples: [bold]steelyard reproduce all --scale 0.02 --out small[/bold], "
+    "[bold]steelyard reproduce epsilon heterogeneous[/bold], "
+    "[bold]steelyard reproduce --list[/bold]"
+)(reproduce)
+app.command(epilog="Example: [bold]steelyard generate wp --fraction 0.1 --out wp.parquet[/bold]")(
+    generate
+)
+
+if __name__ == "__main__":
+    app()

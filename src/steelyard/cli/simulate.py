@@ -1,0 +1,136 @@
+"""`steelyard simulate`: one configuration, from flags or a file."""
+
+import math
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from rich.table import Table
+
+from steelyard.cli.console import complain, complaints, console
+
+_SHOWN = (
+    ("messages", "messages", ",.0f"),
+    ("imbalance", "imbalance: most loaded over the mean, less 1", ".4f"),
+    ("memory", "memory: keys on all workers, per key", ".3f"),
+    ("hottest_copies", "workers that hold the hottest key", ",.0f"),
+    ("latency_mean", "mean latency, s", ",.3g"),
+    ("latency_p50", "median latency, s", ",.3g"),
+    ("latency_p99", "99th percentile, s", ",.3g"),
+    ("queue_length_max", "longest queue, messages", ",.0f"),
+    ("moves", "virtual workers moved", ",.0f"),
+    ("signals", "signals received", ",.0f"),
+    ("slots_to_converge", "slots until nobody is above 95 %", ".0f"),
+    ("aggregation", "partial results sent to be merged", ",.0f"),
+)
+
+
+def simulate(
+    context: typer.Context,
+    config: Annotated[
+        Path | None, typer.Argument(help="A TOML file with settings named like the flags.")
+    ] = None,
+    dataset: Annotated[str, typer.Option(help="zf, wp, wp-steep or tw.")] = "wp",
+    fraction: Annotated[float, typer.Option(help="Part of the data set.")] = 0.05,
+    skew: Annotated[float | None, typer.Option(help="Zipf exponent, of zf.")] = None,
+    drift: Annotated[
+        int | None, typer.Option(help="Other keys are hot after every so many messages.")
+    ] = None,
+    input: Annotated[  # noqa: A002 - the flag's name
+        str | None, typer.Option(help="A file or folder of messages instead.")
+    ] = None,
+    format: Annotated[  # noqa: A002
+        str | None, typer.Option(help="Of the input: wikibench, words, csv or parquet.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Key column of csv and parquet.")] = None,
+    time: Annotated[str | None, typer.Option(help="Time column of csv and parquet.")] = None,
+    on_malformed: Annotated[
+        str, typer.Option(help="What to do with lines that are no messages: stop or skip.")
+    ] = "stop",
+    scheme: Annotated[
+        str,
+        typer.Option(
+            help="cg, plans, kg, sg, pkg, potc, ch, porc, porc-graded, dchoices or wchoices."
+        ),
+    ] = "cg",
+    epsilon: Annotated[float | None, typer.Option(help="Slack of cg, porc, ch and plans.")] = None,
+    virtual_workers: Annotated[int, typer.Option(help="Per worker; 0: none, but 100 for cg.")] = 0,
+    rules: Annotated[str, typer.Option(help="Of delegation: steady or paper.")] = "steady",
+    workers: Annotated[int, typer.Option(help="Machines.")] = 10,
+    fast: Annotated[int, typer.Option(help="So many of them are faster ...")] = 0,
+    times: Annotated[float, typer.Option(help="... by this factor.")] = 1.0,
+    then: Annotated[
+        list[str] | None,
+        typer.Option(help="A change of speeds: 5,4@600000 is 5 machines, 4 times, from a message."),
+    ] = None,
+    load: Annotated[float, typer.Option(help="Of what all machines can do.")] = 0.8,
+    overload: Annotated[bool, typer.Option(help="Allow a load above 1.")] = False,
+    sources: Annotated[int, typer.Option(help="Sources, each with its own state.")] = 1,
+    slots: Annotated[
+        int, typer.Option(help="Reports of each worker; 0: one per 4,000 messages, at most 1,440.")
+    ] = 0,
+    period: Annotated[int, typer.Option(help="Slots between aggregations; 0: none.")] = 0,
+    service: Annotated[str, typer.Option(help="deterministic or exponential.")] = "deterministic",
+    seed: Annotated[int, typer.Option(help="Another seed gives another stream.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Write its figure: .png, .svg or .pdf.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write all numbers in long form.")] = None,
+) -> None:
+    """Simulate one grouping on one cluster and say what came of it.
+
+    Flags win over the file.
+    """
+    from steelyard.experiments.configuration import run
+    from steelyard.experiments.results import COLUMNS, Results, as_table
+    from steelyard.experiments.single import Settings, figure_of
+    from steelyard.experiments.streams import FileStream
+
+    flags = {name: v for name, v in context.params.items() if name not in ("config", "plot", "csv")}
+    given = {
+        name: list(value) if isinstance(value, tuple | list) else value
+        for name, value in flags.items()
+        if _was_said(context, name)
+    }
+    try:
+        _check_plot(plot)
+        settings = Settings.of({**(Settings.read(config) if config else {}), **given})
+        with complaints.status("Making the stream"):
+            configuration = settings.configuration()
+        with complaints.status(f"Simulating {configuration.stream.messages:,} messages"):
+            results = Results(as_table(configuration, run(configuration)))
+    except (ValueError, OSError) as error:
+        complain(error)
+    console.print(_table(results, configuration))
+    if isinstance(configuration.stream, FileStream) and configuration.stream.malformed:
+        console.print(f"{configuration.stream.malformed:,} malformed lines were skipped")
+    if plot is not None:
+        from steelyard.report.figures import draw
+
+        draw(figure_of(configuration), results).savefig(plot, dpi=150)
+        console.print(f"The figure is {plot}")
+    if csv is not None:
+        results.table[COLUMNS].to_csv(csv, index=False)
+
+
+def _was_said(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _check_plot(plot: Path | None) -> None:
+    if plot is not None and plot.suffix not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"plot must end in .png, .svg or .pdf, got {str(plot)!r}")
+
+
+def _table(results: Any, configuration: Any) -> Table:
+    table = Table(
+        title=f"{configuration.scheme} on {configuration.cluster.workers:,} workers "
+        f"({configuration.cluster_name}), {configuration.stream.name}"
+    )
+    table.add_column("measure")
+    table.add_column("value", justify="right")
+    for metric, label, form in _SHOWN:
+        rows = results.totals(metric)
+        if not rows.empty:
+            value = cast("float", rows["value"].iloc[0])
+            table.add_row(label, "never" if math.isnan(value) else f"{value:{form}}")
+    return table

@@ -1,0 +1,209 @@
+"""The streams of the paper's evaluation, made anew: `zf`, `wp`, `wp-steep` and `tw`.
+
+A name, a fraction and a seed enter; a stream leaves that has the messages, keys and hottest key of
+the paper's table. What the table does not tell, the rest of the shape, is a choice; hence two
+Wikipedia streams, one with a flat head, one with a steep one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from steelyard.datasets.ranks import PowerLaw, RankShape
+from steelyard.datasets.stream import Chunk
+from steelyard.validation import require_between, require_whole
+
+Floats = NDArray[np.float64]
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+CHUNK = 1 << 20
+
+# fmt: off
+DAILY_RATE = (
+    0.74, 0.72, 0.71, 0.69, 0.63, 0.63, 0.76, 0.81, 0.92, 0.97, 1.01, 1.11,
+    1.24, 1.32, 1.36, 1.38, 1.38, 1.30, 1.24, 1.21, 1.16, 1.05, 0.87, 0.79,
+)
+# fmt: on
+"""Messages in each hour of a day, against the mean: the shape of real web traffic."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A stream that can be made from its settings, whole or in parts; see `named`.
+
+    The same settings give the same messages, wherever and in however many parts they are made.
+
+    >>> day = named("wp", fraction=0.001)
+    >>> day.messages, day.seconds
+    (22000, 86400.0)
+    >>> part = day.part(first=10_000, count=3)
+    >>> part.times.round(1).tolist()
+    [46711.8, 46715.0, 46718.2]
+    >>> day.key_names(part.keys).to_pylist()
+    ['wp-...', 'wp-...', 'wp-...']
+    """
+
+    name: str
+    messages: int
+    seconds: float = DAY
+    rate: tuple[float, ...] = (1.0,)
+    """Weights of equally long parts of the time: `DAILY_RATE`, or steady."""
+    skew: float = 1.0
+    """Of `zf` alone."""
+    ranks: int = 100_000
+    """Of `zf` alone."""
+    drift: int | None = None
+    """After every so many messages other keys are hot."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_whole("messages", self.messages, least=1)
+        require_between("seconds", self.seconds, above=0)
+        if self.drift is not None:
+            require_whole("drift", self.drift, least=1)
+
+    @property
+    def shape(self) -> RankShape:
+        """How its messages are shared out among its keys."""
+        return _shape(self.name, self.skew, self.ranks)
+
+    @property
+    def keys(self) -> int:
+        """How many keys there could be; a part of them occurs."""
+        return self.shape.ranks
+
+    def part(self, first: int, count: int) -> Chunk:
+        """The messages `first` to `first + count - 1`."""
+        count = max(0, min(count, self.messages - first))
+        keys = self.shape.draw(first, count, self.seed)
+        if self.drift is not None:
+            era = (np.arange(first, first + count) // self.drift).astype(np.uint64)
+            turn = era * np.uint64(self.keys // 7 + 1)
+            keys = ((keys.astype(np.uint64) + turn) % np.uint64(self.keys)).astype(np.uint32)
+        return Chunk(keys, self._times(np.arange(first, first + count)))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All messages, a million at a time."""
+        for first in range(0, self.messages, CHUNK):
+            yield self.part(first, CHUNK)
+
+    def time_of(self, message: int) -> float:
+        """When a message, counted from 0, arrives."""
+        return float(self._times(np.array([message]))[0])
+
+    def key_names(self, keys: NDArray[np.uint32]) -> pa.Array:
+        """Keys as text, such as `wp-17`."""
+        numbers = pc.cast(pa.array(keys), pa.string())
+        return pc.binary_join_element_wise(self.name, numbers, "-")
+
+    def steady(self) -> "Dataset":
+        """The same messages at a constant rate."""
+        return replace(self, rate=(1.0,))
+
+    def _times(self, messages: NDArray[np.int64]) -> Floats:
+        # Message i stands in the middle of its place, so that none is at the very start or end.
+        begins, reach = self._clock
+        return np.interp((messages + 0.5) / self.messages, reach, begins)
+
+    @cached_property
+    def _clock(self) -> tuple[Floats, Floats]:
+        weights = np.array(self.rate)
+        reach = np.concatenate([[0.0], weights.cumsum() / weights.sum()])
+        return np.linspace(0, self.seconds, reach.size), reach
+
+
+def names() -> list[str]:
+    """The names that `named` knows.
+
+    >>> names()
+    ['zf', 'wp', 'wp-steep', 'tw']
+    """
+    return list(_DATASETS)
+
+
+def named(
+    name: str,
+    *,
+    fraction: float = 1.0,
+    skew: float | None = None,
+    keys: int | None = None,
+    drift: int | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """A data set of the paper, or a fraction of it: fewer messages in the same time.
+
+    `skew` and `keys` are settings of `zf` alone.
+
+    >>> named("zf", skew=1.4, fraction=0.1).messages
+    1000000
+    """
+    if name not in _DATASETS:
+        raise ValueError(
+            f"no data set is named {name!r}; the data sets are: {', '.join(_DATASETS)}"
+        )
+    require_between("fraction", fraction, above=0)
+    require_whole("seed", seed, least=0)
+    whole = _DATASETS[name]
+    if name != "zf" and (skew is not None or keys is not None):
+        raise ValueError(f"skew and keys are settings of the data set 'zf', not of {name!r}")
+    if skew is not None:
+        require_between("skew", skew, least=0, most=10)
+        whole = replace(whole, skew=skew)
+    if keys is not None:
+        require_whole("keys", keys, least=1, most=2**32)
+        whole = replace(whole, ranks=keys)
+    messages = max(1, round(whole.messages * fraction))
+    return replace(whole, messages=messages, drift=drift, seed=seed)
+
+
+_DATASETS = {
+    "zf": Dataset("zf", 10_000_000),
+    "wp": Dataset("wp", 22_000_000, DAY, DAILY_RATE),
+    "wp-steep": Dataset("wp-steep", 22_000_000, DAY, DAILY_RATE),
+    # July: 31 days, each with the daily rhythm, since the rates of the tweets are not published.
+    "tw": Dataset("tw", 1_200_000_000, 31 * DAY, DAILY_RATE * 31),
+}
+
+
+@lru_cache(maxsize=4)  # a table is 8 MB, its guide 4
+def _shape(name: str, skew: float, ranks: int) -> RankShape:
+    match name:
+        case "wp":
+            return _wikipedia()
+        case "wp-steep":
+            return RankShape(24_500_000, PowerLaw(1.067), PowerLaw(1.067))
+        case "tw":
+            return _tweets()
+        case _:
+            return RankShape(ranks, PowerLaw(skew), PowerLaw(skew))
+
+
+def _wikipedia() -> RankShape:
+    """One page with 9.32 % of the visits, then a slow decline."""
+    ranks, rest = 4_500_000, PowerLaw(0.95, shift=10)
+    others = rest(np.arange(2, 4097)).sum() + rest.sum(4097, ranks)
+    first = 0.0932 / (1 - 0.0932) * others
+
+    def head(numbers: NDArray[np.int64]) -> Floats:
+        return np.where(numbers == 1, first, rest(numbers))
+
+    return RankShape(ranks, head, rest)
+
+
+def _tweets() -> RankShape:
+    """Words: common ones with slope 1, and from rank 2,760 on a steeper tail."""
+    bend = 2760
+    common = PowerLaw(1.0, shift=2.8)
+    height = float(common(np.array([bend]))[0])
+    rare = PowerLaw(1.316, scale=height * bend**1.316)
+
+    def head(numbers: NDArray[np.int64]) -> Floats:
+        return np.where(numbers <= bend, common(numbers), rare(numbers))
+
+    return RankShape(4_000_000_000, head, rare)

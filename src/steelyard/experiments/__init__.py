@@ -1,0 +1,75 @@
+"""Every figure of the paper's evaluation, and some of ours: one module a figure.
+
+A name enters; configurations leave, which `steelyard.spark` runs as tasks and `steelyard.report`
+draws.
+"""
+
+from steelyard.experiments import (
+    allocation,
+    balls_and_bins,
+    data_rate,
+    delegation,
+    drift,
+    dynamic,
+    epsilon,
+    heterogeneous,
+    homogeneous,
+    later_schemes,
+    scale,
+    sources,
+    virtual_workers,
+)
+from steelyard.experiments.configuration import Configuration, Measured, run
+from steelyard.experiments.experiment import Experiment, Panel, Scale
+from steelyard.experiments.results import Claim, Results
+
+__all__ = [
+    "Claim",
+    "Configuration",
+    "Experiment",
+    "Measured",
+    "Panel",
+    "Results",
+    "Scale",
+    "named",
+    "names",
+    "run",
+]
+
+_EXPERIMENTS: dict[str, Experiment] = {
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (
+        data_rate,
+        balls_and_bins,
+        epsilon,
+        allocation,
+        homogeneous,
+        heterogeneous,
+        sources,
+        virtual_workers,
+        dynamic,
+        drift,
+        later_schemes,
+        delegation,
+        scale,
+    )
+}
+
+
+def names() -> list[str]:
+    """All experiments, in the order of the paper."""
+    return list(_EXPERIMENTS)
+
+
+def named(name: str) -> Experiment:
+    """The experiment of this name.
+
+    >>> named("epsilon").title
+    'Imbalance and memory over epsilon'
+    """
+    if name not in _EXPERIMENTS:
+        raise ValueError(
+            f"no experiment is named {name!r}; the experiments are: "
+            f"{', '.join(_EXPERIMENTS)}, or all of them: all"
+        )
+    return _EXPERIMENTS[name]

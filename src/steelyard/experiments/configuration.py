@@ -1,0 +1,203 @@
+"""One row of an experiment: what to simulate, and what is measured.
+
+A configuration enters; numbers leave, each with a name and, if it is a part of a series, a time.
+It runs anywhere: all that it needs is in it.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+import steelyard
+from steelyard.datasets import Dataset
+from steelyard.experiments.streams import Source, opened
+from steelyard.schemes import KeyGrouping
+from steelyard.simulator import (
+    Cluster,
+    ConsistentGrouping,
+    Direct,
+    Grouping,
+    Outcome,
+    Service,
+    simulate,
+)
+
+
+class Measured(NamedTuple):
+    """A number that came out; the time is NaN for one about the whole run."""
+
+    metric: str
+    value: float
+    time: float = math.nan
+
+
+Measurements = Callable[["Configuration", Outcome], list[Measured]]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A simulation and the names under which its numbers are filed."""
+
+    experiment: str
+    scheme: str
+    stream: Source
+    cluster: Cluster = field(default_factory=lambda: Cluster((1.0,)))
+    grouping: Grouping = field(default_factory=lambda: Direct(KeyGrouping()))
+    cluster_name: str = "equal"
+    sources: int = 1
+    slot: float | None = None
+    """Seconds; None for the whole stream: nothing is delegated, and there is no series."""
+    tick: float | None = None
+    period: float | None = None
+    service: Service | None = None
+    overload: bool = True
+    """Experiments show what key grouping does where it is too much for a worker."""
+    measure: Measurements | None = None
+    """More than the totals; a function of a module, so that it can be sent."""
+    without_simulation: Callable[["Configuration"], list[Measured]] | None = None
+    """What to run instead of a simulation."""
+    repetition: int = 0
+    shown: tuple[tuple[str, object], ...] = ()
+    """Labels that are other than the settings say."""
+
+    @property
+    def id(self) -> str:
+        """Two configurations have the same id if they do the same."""
+        measured = [f.__qualname__ for f in (self.measure, self.without_simulation) if f]
+        parts = (steelyard.__version__, *measured, *map(repr, self._identity()))
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+    def _identity(self) -> tuple[object, ...]:
+        return (
+            self.experiment,
+            self.scheme,
+            self.stream,
+            self.cluster,
+            self.grouping,
+            self.cluster_name,
+            self.sources,
+            self.slot,
+            self.tick,
+            self.period,
+            self.service,
+            self.overload,
+            self.repetition,
+            self.shown,
+        )
+
+    @property
+    def labels(self) -> dict[str, object]:
+        """The columns that tell its results from those of others."""
+        grouping = self.grouping
+        virtual = grouping.virtual_workers if isinstance(grouping, ConsistentGrouping) else 0
+        return {
+            "experiment": self.experiment,
+            "scheme": self.scheme,
+            "workers": self.cluster.workers,
+            "virtual_workers": virtual,
+            "sources": self.sources,
+            "epsilon": float(getattr(grouping.scheme, "epsilon", math.nan)),
+            "skew": self._skew,
+            "dataset": self.stream.name,
+            "seed": self.stream.seed,
+            "cluster": self.cluster_name,
+            **dict(self.shown),
+        }
+
+    @property
+    def _skew(self) -> float:
+        stream = self.stream
+        return stream.skew if isinstance(stream, Dataset) and stream.name == "zf" else math.nan
+
+    @property
+    def cost(self) -> float:
+        """Seconds that it will take, roughly: to run long ones first and to pack short ones."""
+        if self.without_simulation is not None:
+            return self.stream.messages * 6e-8
+        slots = self.stream.seconds / self.slot if self.slot else 1.0
+        pairs = self.cluster.workers * self.sources
+        delegated = isinstance(self.grouping, ConsistentGrouping)
+        return self.stream.messages * 1.2e-7 + slots * (pairs if delegated else 1) * 4e-5
+
+
+def run(configuration: Configuration) -> list[Measured]:
+    """Simulate a configuration and measure what came of it."""
+    if configuration.without_simulation is not None:
+        return configuration.without_simulation(configuration)
+    stream = opened(configuration.stream)
+    whole = configuration.stream.seconds
+    slot = configuration.slot or whole
+    outcome = simulate(
+        stream,
+        configuration.cluster,
+        configuration.grouping,
+        sources=configuration.sources,
+        slot=slot,
+        tick=configuration.tick or slot,
+        period=configuration.period,
+        service=configuration.service,
+        overload=configuration.overload,
+        seed=configuration.repetition,
+    )
+    measured = totals(configuration, outcome)
+    if configuration.measure is not None:
+        measured += configuration.measure(configuration, outcome)
+    return measured
+
+
+def totals(configuration: Configuration, outcome: Outcome) -> list[Measured]:
+    """What is asked of every simulation."""
+    converged = outcome.converged_after()
+    named = {
+        "messages": float(outcome.messages),
+        "imbalance": outcome.imbalance,
+        "memory": outcome.memory_cost,
+        "probes": outcome.probes / outcome.messages,
+        "latency_mean": outcome.mean_latency,
+        "latency_p50": outcome.total_latency_quantile(0.5),
+        "latency_p99": outcome.total_latency_quantile(0.99),
+        "queue_length_max": float(outcome.queue_length.max()),
+        "moves": float(outcome.moves.sum()),
+        "signals": float(outcome.signals.sum()),
+        "hottest_copies": float(outcome.copies_of(0)),
+        "slots_to_converge": math.nan if converged is None else float(converged),
+    }
+    if configuration.period is not None:
+        named["aggregation"] = float(outcome.aggregated.sum())
+    return [Measured(metric, value) for metric, value in named.items()]
+
+
+def series(_: Configuration, outcome: Outcome) -> list[Measured]:
+    """Everything over time."""
+    times = outcome.times.tolist()
+    return [
+        Measured(metric, float(value), time)
+        for metric, values in outcome.series().items()
+        for time, value in zip(times, values, strict=True)
+        if not math.isnan(value)
+    ]
+
+
+def memory_bounds(configuration: Configuration, outcome: Outcome) -> list[Measured]:
+    """The paper's bounds of the memory, per different key: below for PoRC, above for shuffle.
+
+    And the hottest key's share of what was drawn.
+    """
+    assert isinstance(configuration.stream, Dataset)
+    shape = configuration.stream.shape
+    seen = np.flatnonzero(outcome.tally.held.any(axis=1))
+    shares = shape.head(seen + 1) / shape.total
+    workers = configuration.cluster.workers
+    epsilon = float(getattr(configuration.grouping.scheme, "epsilon", 0.0))
+    hottest = sum(np.count_nonzero(c.keys == 0) for c in opened(configuration.stream).chunks())
+    fewest = np.ceil(shares * workers / (1 + epsilon))
+    most = np.minimum(np.ceil(shares * outcome.messages), workers)
+    return [
+        Measured("memory_lower_bound", float(fewest.mean())),
+        Measured("memory_upper_bound", float(most.mean())),
+        Measured("p1", hottest / outcome.messages),
+    ]

@@ -1,0 +1,117 @@
+"""Hot keys that change: does a scheme follow?"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from steelyard import datasets, schemes
+from steelyard.experiments import settings
+from steelyard.experiments.configuration import Configuration, Measured
+from steelyard.experiments.experiment import Experiment, Panel, Scale
+from steelyard.experiments.results import Claim, Results
+from steelyard.experiments.streams import FileStream, Source
+from steelyard.schemes import Scheme
+from steelyard.simulator import Cluster, Direct, Outcome, Plans
+
+WORKERS = 100
+ERAS = 10
+"""Every tenth of the stream other keys are hot."""
+TICKS = 200
+_REDDIT = "reddit_domains.parquet"
+
+EPSILON = 0.1
+CURED = "PoRC graded, fading"
+SHOWN: dict[str, Scheme | Plans] = {
+    "KG": schemes.KeyGrouping(),
+    "PKG": schemes.PartialKey(),
+    "PoRC": schemes.RandomChoices(EPSILON),
+    "PoRC graded": schemes.GradedChoices(EPSILON),
+    CURED: schemes.GradedChoices(EPSILON, half_life=int(10 * WORKERS / EPSILON)),
+    "plans": Plans(EPSILON),
+    "SG": schemes.Shuffle(),
+}
+
+
+def configurations(scale: Scale) -> list[Configuration]:
+    """A Zipf stream that drifts, and the domains of reddit posts where they are at hand."""
+    drifting = datasets.named("zf", skew=1.0, fraction=scale.fraction)
+    streams: list[Source] = [
+        datasets.named(
+            "zf", skew=1.0, fraction=scale.fraction, drift=math.ceil(drifting.messages / ERAS)
+        )
+    ]
+    if scale.data is not None and (scale.data / _REDDIT).exists():
+        part = max(200_000, int(2_260_510 * scale.fraction))
+        whole = FileStream.of(scale.data / _REDDIT, "parquet", key="key", most=part)
+        streams.append(replace(whole, name="reddit"))
+    return [
+        Configuration(
+            "drift",
+            scheme=name,
+            stream=stream,
+            cluster=Cluster.machines(
+                WORKERS, total=stream.messages / stream.seconds / settings.LOAD
+            ),
+            grouping=Direct(scheme),
+            slot=stream.seconds / TICKS,
+            measure=recent_imbalance,
+        )
+        for stream in streams
+        for name, scheme in SHOWN.items()
+    ]
+
+
+def recent_imbalance(_: Configuration, outcome: Outcome) -> list[Measured]:
+    """The imbalance of what arrived in each tick; and its 90th percentile."""
+    arrivals = outcome.tally.arrivals[:-1]
+    recent = arrivals.max(axis=1) / arrivals.mean(axis=1) - 1
+    high = float(np.quantile(recent[recent.size // ERAS :], 0.9))
+    return [
+        Measured("recent_imbalance_p90", high),
+        *(
+            Measured("recent_imbalance", float(value), float(time))
+            for time, value in zip(outcome.times, recent, strict=True)
+        ),
+    ]
+
+
+def claims(results: Results) -> list[Claim]:
+    """Fading loads and plans follow; lifetime loads do not."""
+    made = []
+    for dataset in results.table["dataset"].unique():
+        recent = {
+            s: results.value("recent_imbalance_p90", dataset=dataset, scheme=s) for s in SHOWN
+        }
+        memory = {s: results.value("memory", dataset=dataset, scheme=s) for s in SHOWN}
+        made.append(
+            Claim(
+                f"{dataset}: loads that fade follow hot keys that change, lifetime loads do not",
+                "Drift",
+                "90th percentile of the imbalance over recent messages: "
+                + ", ".join(f"{s} {v:.2f}" for s, v in recent.items())
+                + "; memory: "
+                + ", ".join(f"{s} {v:.2f}" for s, v in memory.items()),
+                recent[CURED] < recent["PoRC"] and recent[CURED] < recent["PoRC graded"],
+                why="Messages of the past make room that nobody needs now; halving the loads "
+                "forgets them. Plans lag by a slot.",
+                ours=True,
+            )
+        )
+    return made
+
+
+EXPERIMENT = Experiment(
+    name="drift",
+    title="Hot keys that change",
+    said="Not in the paper: how balanced are the most recent messages when other keys get hot?",
+    configurations=configurations,
+    panels=(
+        Panel("recent_imbalance", "time", "imbalance of recent messages", "hours",
+              "zf 1.0, other hot keys every tenth", log_y=True, where={"dataset": "zf"}),
+        Panel("recent_imbalance", "time", "imbalance of recent messages", "stream",
+              "domains of reddit posts", log_y=True, where={"dataset": "reddit"}),
+    ),
+    claims=claims,
+    columns=2,
+)  # fmt: skip

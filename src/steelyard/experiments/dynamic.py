@@ -1,0 +1,81 @@
+"""Machines whose speeds change while the stream runs."""
+
+from steelyard.experiments import settings
+from steelyard.experiments.configuration import Configuration, series
+from steelyard.experiments.experiment import Experiment, Scale
+from steelyard.experiments.over_time import growth, panels
+from steelyard.experiments.results import Claim, Results
+
+WORKERS, VIRTUAL = 10, 100
+SHOWN = ("KG", "SG", settings.PAPER, settings.STEADY)
+
+
+def configurations(scale: Scale) -> list[Configuration]:
+    """{3,5}, after 6 of 22 parts {5,4}, after 12 {2,10}."""
+    made = []
+    for stream in settings.both(scale):
+        slot = settings.slot(stream)
+        cluster = (
+            settings.cluster(stream, WORKERS, 3, 5)
+            .then(fast=5, times=4, at_message=stream.messages * 6 // 22)
+            .then(fast=2, times=10, at_message=stream.messages * 12 // 22)
+        )
+        made += [
+            Configuration(
+                "dynamic",
+                scheme=name,
+                stream=stream,
+                cluster=cluster,
+                grouping=grouping,
+                cluster_name="{3,5} {5,4} {2,10}",
+                slot=slot,
+                tick=settings.tick(slot, stream),
+                measure=series,
+            )
+            for name, grouping in settings.groupings(VIRTUAL, *SHOWN).items()
+        ]
+    return made
+
+
+def claims(results: Results) -> list[Claim]:
+    """CG adapts."""
+    made = []
+    for dataset in ("wp", "zf"):
+        late = {s: results.value("latency_p99", dataset=dataset, scheme=s) for s in SHOWN}
+        spread = {
+            s: growth(results, "utilisation_max_min", dataset=dataset, scheme=s) for s in SHOWN
+        }
+        latency = ", ".join(f"{s} {v:,.0f}" for s, v in late.items())
+        apart = ", ".join(f"{s} {v:.2f}" for s, v in spread.items())
+        made += [
+            Claim(
+                f"{dataset}: CG adapts very efficiently to changing resources",
+                "Q3, dynamic",
+                f"p99 latency, s: {latency}; utilisation, max - min, in the last tenth: {apart}",
+                late[settings.PAPER] < min(late["KG"], late["SG"]) / 2
+                and spread[settings.PAPER] < min(spread["KG"], spread["SG"]) / 2,
+                why="The paper's rules move one virtual worker a pair and slot; with 100 each, a "
+                "change takes more than a hundred slots to follow, while queues grow.",
+            ),
+            Claim(
+                f"{dataset}: the steady rules adapt faster than the paper's",
+                "Q3, dynamic",
+                f"p99 latency {late[settings.PAPER]:,.0f} s and {late[settings.STEADY]:,.0f} s",
+                late[settings.STEADY] < late[settings.PAPER],
+                ours=True,
+            ),
+        ]
+    return made
+
+
+EXPERIMENT = Experiment(
+    name="dynamic",
+    title="Machines that change speed",
+    said="After 6 and 12 million messages other machines are fast; CG adapts very efficiently.",
+    configurations=configurations,
+    panels=(
+        *panels({"dataset": "wp"}, "wp, 100 virtual workers each"),
+        *panels({"dataset": "zf"}, "zf, constant rate"),
+    ),
+    claims=claims,
+)

@@ -1,0 +1,87 @@
+"""How many virtual workers should a worker have?"""
+
+from steelyard.experiments import settings
+from steelyard.experiments.configuration import Configuration, series
+from steelyard.experiments.experiment import Experiment, Scale
+from steelyard.experiments.over_time import panels
+from steelyard.experiments.results import Claim, Results
+
+COUNTS = (5, 10, 20, 50, 100, 1000)
+WORKERS, FAST, TIMES = 10, 3, 5
+
+
+def configurations(scale: Scale) -> list[Configuration]:
+    """{3,5} with few and with many, by the paper's rules and by ours."""
+    made = []
+    for stream in settings.both(scale):
+        slot = settings.slot(stream)
+        made += [
+            Configuration(
+                "virtual-workers",
+                scheme=name,
+                stream=stream,
+                cluster=settings.cluster(stream, WORKERS, FAST, TIMES),
+                grouping=settings.consistent(name, count),
+                cluster_name=settings.machines(FAST, TIMES),
+                slot=slot,
+                tick=settings.tick(slot, stream),
+                measure=series,
+            )
+            for count in COUNTS
+            for name in (settings.PAPER, settings.STEADY)
+        ]
+    return made
+
+
+def claims(results: Results) -> list[Claim]:
+    """Which number is best, by the 99th percentile of the latency."""
+    made = []
+    for dataset in ("wp", "zf"):
+        paper, steady = (
+            results.by("virtual_workers", "latency_p99", dataset=dataset, scheme=name)
+            for name in (settings.PAPER, settings.STEADY)
+        )
+        listed = f"p99 latency, s: {settings.listed(paper, ',.0f')}"
+        made += [
+            Claim(
+                f"{dataset}: 5 virtual workers are too few to move around",
+                "Q3, virtual workers",
+                listed,
+                bool(paper[5] > 1.5 * paper[10]),
+            ),
+            Claim(
+                f"{dataset}: 1000 virtual workers take longer to converge",
+                "Q3, virtual workers",
+                listed,
+                bool(paper[1000] > 1.5 * paper[100]),
+            ),
+            Claim(
+                f"{dataset}: 10 and 20 are alike, 100 gives the best results",
+                "Q3, virtual workers",
+                listed,
+                bool(paper.idxmin() == 100 and 0.5 < paper[10] / paper[20] < 2),
+                why="By the paper's rules a pair moves one virtual worker a slot: the more there "
+                "are, the longer it takes, and what queues up meanwhile has to be worked off.",
+            ),
+            Claim(
+                f"{dataset}: by the steady rules the number hardly matters from 20 on",
+                "Q3, virtual workers",
+                f"p99 latency, s: {settings.listed(steady, ',.0f')}",
+                bool(steady[[20, 50, 100, 1000]].max() < 3 * steady[[20, 50, 100, 1000]].min()),
+                ours=True,
+            ),
+        ]
+    return made
+
+
+EXPERIMENT = Experiment(
+    name="virtual-workers",
+    title="The number of virtual workers",
+    said="5 are too few, 1000 take too long to converge, 10 and 20 are alike, 100 are best.",
+    configurations=configurations,
+    panels=(
+        *panels({"dataset": "wp", "scheme": settings.PAPER}, "paper's rules", "virtual_workers"),
+        *panels({"dataset": "wp", "scheme": settings.STEADY}, "steady rules", "virtual_workers"),
+    ),
+    claims=claims,
+)

@@ -1,0 +1,42 @@
+"""One page that shows every figure beside what is said of it: no other file is needed."""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from jinja2 import Environment, PackageLoader
+
+import steelyard
+from steelyard.experiments import Claim, Experiment
+
+
+@dataclass(frozen=True)
+class Section:
+    """An experiment, its picture and what came of its claims."""
+
+    experiment: Experiment
+    png: bytes
+    claims: Sequence[Claim]
+
+    @property
+    def picture(self) -> str:
+        """The picture as text that a page can hold."""
+        return base64.b64encode(self.png).decode()
+
+
+def page(sections: Sequence[Section], fraction: float) -> str:
+    """The page as HTML."""
+    environment = Environment(
+        loader=PackageLoader("steelyard.report"), autoescape=True, trim_blocks=True
+    )
+    claims = [claim for section in sections for claim in section.claims if not claim.ours]
+    return environment.get_template("report.html").render(
+        sections=sections,
+        fraction=fraction,
+        version=steelyard.__version__,
+        date=datetime.now(UTC).strftime("%Y-%m-%d"),
+        agree=sum(claim.agrees is True for claim in claims),
+        differ=sum(claim.agrees is False for claim in claims),
+        open=sum(claim.agrees is None for claim in claims),
+    )

@@ -1,0 +1,34 @@
+"""Write figures, claims and the page of a reproduction into its folder."""
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from steelyard.experiments import Claim, Experiment, Results
+from steelyard.report.claims import claims_in_markdown
+from steelyard.report.figures import draw
+from steelyard.report.page import Section, page
+
+
+def write_report(
+    experiments: Sequence[Experiment],
+    results: Mapping[str, Results],
+    folder: Path,
+    fraction: float,
+    drawn: Callable[[], None] = lambda: None,
+) -> dict[str, list[Claim]]:
+    """NAME.png and NAME.svg for each experiment, claims.md and report.html for all."""
+    sections = []
+    for experiment in experiments:
+        figure = draw(experiment, results[experiment.name])
+        figure.savefig(folder / f"{experiment.name}.svg", metadata={"Date": None})
+        picture = io.BytesIO()
+        figure.savefig(picture, format="png", dpi=130)
+        (folder / f"{experiment.name}.png").write_bytes(picture.getvalue())
+        claims = experiment.claims(results[experiment.name])
+        sections.append(Section(experiment, picture.getvalue(), claims))
+        drawn()
+    made = {section.experiment.name: list(section.claims) for section in sections}
+    (folder / "claims.md").write_text(claims_in_markdown(made), "utf-8")
+    (folder / "report.html").write_text(page(sections, fraction), "utf-8")
+    return made

@@ -1,0 +1,41 @@
+"""A Spark session for commands: local unless a master is named."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+
+@contextmanager
+def session(name: str, master: str = "local[*]") -> Iterator[SparkSession]:
+    """Start Spark, or join one that runs in this process; stop what was started."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    builder = SparkSession.builder.master(master).appName(name)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    if master.startswith("local"):
+        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def parallelism(spark: SparkSession) -> int:
+    """How many tasks Spark would run at once."""
+    partitions = spark.range(10_000).select(F.spark_partition_id().alias("partition"))
+    return int(partitions.distinct().count())

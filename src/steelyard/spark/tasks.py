@@ -1,0 +1,66 @@
+"""Run a function on many items as Spark tasks, and hand out results as they come.
+
+Items enter, each a row; results leave, in the order in which tasks finish.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def run_tasks(
+    spark: SparkSession,
+    batches: Sequence[Sequence[Item]],
+    work: Callable[[Item], Result],
+    at_once: int,
+) -> Iterator[list[tuple[Item, Result]]]:
+    """Run `work` on every item; each batch is one task, and `at_once` of them run at a time.
+
+    The first error stops the rest. Items, results and `work` are pickled: the Python of the
+    executors needs this package.
+
+    >>> done = run_tasks(spark, [[1, 2], [3]], abs, at_once=2)
+    >>> sorted(pair for batch in done for pair in batch)
+    [(1, 1), (2, 2), (3, 3)]
+    """
+    waiting = list(batches)
+    running: dict[Future[list[Result]], Sequence[Item]] = {}
+    with ThreadPoolExecutor(max_workers=at_once) as pool:
+        try:
+            while waiting or running:
+                while waiting and len(running) < at_once:
+                    batch = waiting.pop(0)
+                    running[pool.submit(_run_one_task, spark, batch, work)] = batch
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    batch = running.pop(future)
+                    yield list(zip(batch, future.result(), strict=True))
+        finally:
+            for future in running:
+                future.cancel()
+
+
+def _run_one_task(
+    spark: SparkSession, batch: Sequence[Item], work: Callable[[Item], Result]
+) -> list[Result]:
+    rows = [(number, pickle.dumps(item)) for number, item in enumerate(batch)]
+    function = pickle.dumps(work)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        do = pickle.loads(function)  # noqa: S301 - it was pickled a few lines above
+        for some in batches:
+            for number, item in zip(*some.to_pydict().values(), strict=True):
+                result = pickle.dumps(do(pickle.loads(item)))  # noqa: S301
+                yield pa.RecordBatch.from_pydict({"number": [number], "result": [result]})
+
+    items = spark.createDataFrame(rows, "number long, item binary").coalesce(1)
+    found = items.mapInArrow(run, "number long, result binary").collect()
+    by_number = {row["number"]: pickle.loads(bytes(row["result"])) for row in found}  # noqa: S301
+    return [by_number[number] for number in range(len(batch))]

@@ -1,0 +1,103 @@
+"""Configurations: the same, and another; run in any order, in any task."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard import experiments
+from steelyard.experiments import Configuration, Scale
+from steelyard.experiments.configuration import run
+from steelyard.experiments.running import packed
+from steelyard.experiments.settings import cluster, constant
+from steelyard.schemes import RandomChoices
+from steelyard.simulator import Direct
+from steelyard.spark.tasks import run_tasks
+
+
+def small(messages=1000, scheme="PoRC", repetition=0):
+    stream = constant(messages, slots=10)
+    return Configuration(
+        "test",
+        scheme,
+        stream,
+        cluster(stream, 4),
+        Direct(RandomChoices()),
+        slot=60.0,
+        repetition=repetition,
+    )
+
+
+@pytest.mark.parametrize("fraction", [1.0, 0.02])
+@pytest.mark.parametrize("name", experiments.names())
+def test_configurations_of_an_experiment_differ(name, fraction):
+    """No two have the same id, nor the same labels."""
+    made = experiments.named(name).configurations(Scale(fraction))
+    assert len({c.id for c in made}) == len(made) > 0
+    labels = {tuple(sorted((k, str(v)) for k, v in c.labels.items())) for c in made}
+    assert len(labels) == len(made)
+
+
+def test_id_tells_what_is_done():
+    """Equal settings, equal id; any other setting, another id."""
+    assert small().id == small().id
+    others = [small(2000), small(scheme="X"), small(repetition=1), replace(small(), sources=2)]
+    assert len({small().id, *(c.id for c in others)}) == 5
+
+
+def test_a_run_is_the_same_every_time():
+    """Seeds decide everything."""
+    first, second = dict_of(run(small())), dict_of(run(small()))
+    assert str(first) == str(second)
+    assert first["messages"] == 1000
+    assert first["imbalance"] <= 0.01 + 4 / 1000
+
+
+def dict_of(measured):
+    return {m.metric: m.value for m in measured}
+
+
+@given(st.lists(st.integers(1, 40_000_000), max_size=30))
+def test_every_configuration_is_in_one_task(messages):
+    """Short ones are packed, long ones alone, none lost, the longest first."""
+    made = [small(n, repetition=i) for i, n in enumerate(messages)]
+    tasks = packed(made)
+    assert sorted(c.id for task in tasks for c in task) == sorted(c.id for c in made)
+    costs = [sum(c.cost for c in task) for task in tasks]
+    assert costs == sorted(costs, reverse=True)
+    assert all(len(task) == 1 or sum(c.cost for c in task[:-1]) < 2 for task in tasks)
+
+
+def test_tasks_hand_out_results_as_they_come(spark):
+    """Every item once, with its result, whatever the batches."""
+    done = list(run_tasks(spark, [[-1, 2], [-3], [4, -5, 6]], abs, at_once=2))
+    assert sorted(pair for batch in done for pair in batch) == [
+        (-5, 5), (-3, 3), (-1, 1), (2, 2), (4, 4), (6, 6)
+    ]  # fmt: skip
+
+
+def test_an_error_in_a_task_is_not_swallowed(spark):
+    """It reaches the caller with its own words."""
+    with pytest.raises(Exception, match=r"math domain error|expected a nonnegative input"):
+        list(run_tasks(spark, [[4.0], [-1.0]], _root, at_once=1))
+
+
+def _root(number):
+    import math
+
+    return math.sqrt(number)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Scale(0), "scale must be a number at least 0.001 and at most 1, got 0"),
+        (lambda: Scale(2.0), "scale must be a number"),
+        (lambda: experiments.named("fig7"), "no experiment is named 'fig7'; the experiments are"),
+    ],
+)
+def test_bad_settings_get_a_sentence(make, sentence):
+    """What was given, and what is allowed."""
+    with pytest.raises(ValueError, match=sentence):
+        make()

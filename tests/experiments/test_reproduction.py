@@ -1,0 +1,134 @@
+"""Every figure at a fiftieth of the size: files, values, and what the paper states of them."""
+
+import re
+
+import matplotlib.image
+import pandas as pd
+import pytest
+
+from steelyard import experiments
+from steelyard.experiments.results import COLUMNS
+from steelyard.experiments.running import Store, reproduce
+
+pytestmark = pytest.mark.slow
+EPSILON = 0.01
+PAPERS = ("data-rate", "balls-and-bins", "epsilon", "allocation", "homogeneous", "heterogeneous",
+          "sources", "virtual-workers", "dynamic")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", experiments.names())
+def test_every_experiment_writes_its_table_and_its_figure(reproduced, name):
+    """A table in long form, twice, and a picture, twice."""
+    table = pd.read_csv(reproduced.folder / f"{name}.csv")
+    assert COLUMNS == list(table.columns)
+    assert set(table["experiment"]) == {name}
+    assert len(pd.read_parquet(reproduced.folder / f"{name}.parquet")) == len(table) > 10
+    picture = matplotlib.image.imread(reproduced.folder / f"{name}.png")
+    assert picture.shape[0] > 300
+    assert picture[..., :3].std() > 0.05
+    assert "<svg" in (reproduced.folder / f"{name}.svg").read_text("utf-8")[:2000]
+
+
+def test_schemes_keep_their_bounds(reproduced):
+    """PoRC and CH within epsilon and a message, KG and PKG above what the hottest key forces."""
+    table = reproduced.results["balls-and-bins"]
+    wide = table.table.pivot_table(
+        index=["scheme", "workers", "skew"], columns="metric", values="value"
+    ).reset_index()
+    message = wide["workers"] / wide["messages"]
+    bounded = wide["scheme"].isin(["PoRC", "CH", "PoRC graded"])
+    assert (wide["imbalance"] - message)[bounded].max() <= EPSILON + 1e-9
+    for scheme, choices in (("KG", 1), ("PKG", 2)):
+        own = wide["scheme"] == scheme
+        excess = wide["imbalance"] - (wide["workers"] * wide["p1"] / choices - 1)
+        assert excess[own].min() >= -1e-9
+    assert (wide["memory"][wide["scheme"] == "KG"] == 1).all()
+    assert (wide["memory"][wide["scheme"] == "PKG"] <= 2).all()
+    porc = wide["scheme"] == "PoRC"
+    assert (wide["memory"] / wide["memory_lower_bound"])[porc].min() >= 0.98
+    assert wide["imbalance"][wide["scheme"] == "SG"].max() <= message.max()
+
+
+@pytest.mark.parametrize("workers", [10, 100, 1000])
+def test_memory_is_ordered_as_the_paper_says(reproduced, workers):
+    """KG, then PoRC, then CH, then SG."""
+    results = reproduced.results["balls-and-bins"].where(workers=workers)
+    memory = {s: results.by("skew", "memory", scheme=s) for s in ("KG", "PoRC", "CH", "SG")}
+    assert (memory["KG"] <= memory["PoRC"]).all()
+    assert (memory["PoRC"] < memory["CH"]).all()
+    assert (memory["CH"] < memory["SG"]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("balls-and-bins", "PoRC is at most epsilon"),
+        ("balls-and-bins", "KG and PKG grows"),
+        ("balls-and-bins", "needs at least ceil"),
+        ("epsilon", "wp: a small epsilon gives a low imbalance"),
+        ("epsilon", "zf: the memory of CG over PoRC lies between"),
+        ("allocation", "wp: KG and PKG have a high imbalance"),
+        ("allocation", "wp: PoTC and SG are nearly perfectly"),
+        ("allocation", "zf: CH and PoRC bound the imbalance"),
+        ("allocation", "wp: PoRC needs less memory than CH"),
+        ("homogeneous", "wp: KG has the worst imbalance"),
+        ("homogeneous", "wp: PKG is nearly perfect with 5 and 10"),
+        ("homogeneous", "zf: queue length and latency differ"),
+        ("heterogeneous", "wp, {3,5}: queues and latency grow"),
+        ("sources", "wp: imbalance and memory stay"),
+        ("delegation", "The steady rules converge"),
+        ("drift", "zf: loads that fade"),
+    ],
+)
+def test_what_holds_at_any_scale_holds_here(reproduced, name, said):
+    """Claims that do not need the full size."""
+    (claim,) = [claim for claim in reproduced.claims[name] if said in claim.said]
+    assert claim.agrees, claim.measured
+
+
+def test_paper_rules_do_not_converge_everywhere(reproduced):
+    """With 100 virtual workers each, {2,10} never settles by them, and does by the steady rules."""
+    slots = reproduced.results["delegation"].where(cluster="{2,10}", virtual_workers=100, sources=1)
+    assert slots.totals("slots_to_converge", scheme="paper's rules")["value"].isna().all()
+    assert slots.value("slots_to_converge", scheme="steady rules") < 40
+
+
+def test_claims_of_the_paper_are_all_made(reproduced):
+    """Every experiment of the paper judges something that the paper says, and has a verdict."""
+    for name in PAPERS:
+        said = [claim for claim in reproduced.claims[name] if not claim.ours]
+        assert said, name
+        assert name == "data-rate" or any(claim.agrees is not None for claim in said), name
+
+
+def test_page_needs_no_other_file(reproduced):
+    """All figures are inside, and nothing is fetched."""
+    page = (reproduced.folder / "report.html").read_text("utf-8")
+    assert page.count("data:image/png;base64,") == len(experiments.names())
+    assert not re.search(r"(src|href)=\"(?!data:|#)", page)
+    for name in experiments.names():
+        assert f'id="{name}"' in page
+    assert "0.02 of the full size" in page
+
+
+def test_claims_are_a_table(reproduced):
+    """One row a claim, five cells a row."""
+    rows = [r for r in (reproduced.folder / "claims.md").read_text("utf-8").splitlines() if r]
+    cells = [len(re.split(r"(?<!\\)\|", row)) for row in rows if row.startswith("|")]
+    assert set(cells) == {7}
+    assert len(cells) >= 40
+
+
+def test_what_is_done_is_not_done_again(spark, reproduced, monkeypatch):
+    """A second run runs nothing; one that lacks a configuration runs that one."""
+    chosen = [experiments.named(name) for name in ("epsilon", "dynamic")]
+    store = Store(reproduced.folder, "dynamic")
+    table = store.read()
+    lost = table["configuration"].unique()[3]
+    path = reproduced.folder / "dynamic.parquet"
+    table[table["configuration"] != lost].to_parquet(path)
+    done = []
+    again = reproduce(spark, chosen, reproduced.folder, reproduced.scale, done.append)
+    total = sum(len(e.configurations(reproduced.scale)) for e in chosen)
+    assert done == [total - 1, 1]
+    pd.testing.assert_frame_equal(again["dynamic"].table, reproduced.results["dynamic"].table)
