@@ -1,6 +1,7 @@
 """Streams of keys: the paper's, made anew, and files of the real formats."""
 
 from steelyard.datasets.catalogue import Dataset, named, names
+from steelyard.datasets.loading import Loaded, MalformedInput, load
 from steelyard.datasets.stream import ArrayStream, Chunk, Stream
 from steelyard.datasets.zipf import zipf_probabilities, zipf_ranks
 
@@ -8,7 +9,10 @@ __all__ = [
     "ArrayStream",
     "Chunk",
     "Dataset",
+    "Loaded",
+    "MalformedInput",
     "Stream",
+    "load",
     "named",
     "names",
     "zipf_probabilities",

@@ -8,15 +8,18 @@ Wikipedia streams, one with a flat head, one with a steep one.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from steelyard.datasets.ranks import PowerLaw, RankShape
 from steelyard.datasets.stream import Chunk
 from steelyard.validation import require_between, require_whole
+
+if TYPE_CHECKING:
+    from steelyard.datasets.ranks import RankShape
 
 Floats = NDArray[np.float64]
 
@@ -69,7 +72,7 @@ class Dataset:
             require_whole("drift", self.drift, least=1)
 
     @property
-    def shape(self) -> RankShape:
+    def shape(self) -> "RankShape":
         """How its messages are shared out among its keys."""
         return _shape(self.name, self.skew, self.ranks)
 
@@ -172,7 +175,10 @@ _DATASETS = {
 
 
 @lru_cache(maxsize=4)  # a table is 8 MB, its guide 4
-def _shape(name: str, skew: float, ranks: int) -> RankShape:
+def _shape(name: str, skew: float, ranks: int) -> "RankShape":
+    # Late: draws are compiled, and who only loads files needs no compiler.
+    from steelyard.datasets.ranks import PowerLaw, RankShape
+
     match name:
         case "wp":
             return _wikipedia()
@@ -184,8 +190,10 @@ def _shape(name: str, skew: float, ranks: int) -> RankShape:
             return RankShape(ranks, PowerLaw(skew), PowerLaw(skew))
 
 
-def _wikipedia() -> RankShape:
+def _wikipedia() -> "RankShape":
     """One page with 9.32 % of the visits, then a slow decline."""
+    from steelyard.datasets.ranks import PowerLaw, RankShape
+
     ranks, rest = 4_500_000, PowerLaw(0.95, shift=10)
     others = rest(np.arange(2, 4097)).sum() + rest.sum(4097, ranks)
     first = 0.0932 / (1 - 0.0932) * others
@@ -196,8 +204,10 @@ def _wikipedia() -> RankShape:
     return RankShape(ranks, head, rest)
 
 
-def _tweets() -> RankShape:
+def _tweets() -> "RankShape":
     """Words: common ones with slope 1, and from rank 2,760 on a steeper tail."""
+    from steelyard.datasets.ranks import PowerLaw, RankShape
+
     bend = 2760
     common = PowerLaw(1.0, shift=2.8)
     height = float(common(np.array([bend]))[0])
