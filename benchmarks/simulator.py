@@ -2,50 +2,60 @@
 
 from functools import partial
 
+import numpy as np
+import pyarrow as pa
 from rich.table import Table
 
-from benchmarks.streams import hashes, ranks
 from benchmarks.timing import best_seconds, table
+from steelyard import datasets
+from steelyard.hashing import Hashes, hash_keys
 from steelyard.schemes import GradedChoices, KeyGrouping, RandomChoices, Router, Scheme
 from steelyard.simulator import ArrayStream, Cluster, ConsistentGrouping, Direct, simulate
 
-MESSAGES = 20_000_000
-DAY = 86_400
+WORKERS, VIRTUAL = 10, 100
 
 
 def run() -> list[Table]:
-    stream = ArrayStream.at_rate(ranks(1.0, MESSAGES), rate=MESSAGES / DAY)
-    cluster = Cluster.machines(10, fast=3, times=5, total=MESSAGES / DAY / 0.8)
     shown = table(
-        f"A day of {MESSAGES:,} messages, Zipf 1.0, 10 workers {{3,5}} at 80 %, slots of a minute",
+        "A day on 10 workers {3,5} at 80 %, 100 virtual workers each, slots of a minute",
+        "stream",
         "grouping",
         "seconds",
         "ns/message",
         "x routing alone",
     )
-    for name, scheme, bins in (
-        ("kg", KeyGrouping(), 10),
-        ("cg over porc", RandomChoices(), 1000),
-        ("cg over porc-graded", GradedChoices(), 1000),
-    ):
-        grouping = Direct(scheme) if bins == 10 else ConsistentGrouping(scheme)
-        best = best_seconds(
-            {
-                "simulate": partial(simulate, stream, cluster, grouping),
-                "route": partial(_route, scheme, bins),
-            },
-            rounds=2,
-        )
-        shown.add_row(
-            name,
-            f"{best['simulate']:.2f}",
-            f"{best['simulate'] / MESSAGES * 1e9:.0f}",
-            f"{best['simulate'] / best['route']:.1f}",
-        )
+    for name in ("zf", "wp"):
+        day = datasets.named(name)
+        chunks = list(day.chunks())
+        keys = np.concatenate([chunk.keys for chunk in chunks])
+        stream = ArrayStream(keys, np.concatenate([chunk.times for chunk in chunks]))
+        hashes = hash_keys(pa.array(keys, pa.int64()))
+        total = day.messages / day.seconds / 0.8
+        cluster = Cluster.machines(WORKERS, fast=3, times=5, total=total)
+        for label, scheme, bins in (
+            ("kg", KeyGrouping(), WORKERS),
+            ("cg over porc", RandomChoices(), WORKERS * VIRTUAL),
+            ("cg over porc-graded", GradedChoices(), WORKERS * VIRTUAL),
+        ):
+            grouping = Direct(scheme) if bins == WORKERS else ConsistentGrouping(scheme, VIRTUAL)
+            best = best_seconds(
+                {
+                    "simulate": partial(simulate, stream, cluster, grouping),
+                    "route": partial(_route, scheme, bins, hashes),
+                },
+                rounds=3,
+            )
+            shown.add_row(
+                f"{name}, {day.messages / 1e6:.0f} M",
+                label,
+                f"{best['simulate']:.2f}",
+                f"{best['simulate'] / day.messages * 1e9:.0f}",
+                f"{best['simulate'] / best['route']:.1f}",
+            )
     return [shown]
 
 
-def _route(scheme: Scheme, bins: int) -> Router:
+def _route(scheme: Scheme, bins: int, hashes: Hashes) -> Router:
     router = scheme.router(bins)
-    router.route_many(hashes(1.0, MESSAGES))
+    router.route_many(hashes)
     return router

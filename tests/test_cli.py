@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from typer.testing import CliRunner
 
@@ -91,6 +93,17 @@ def test_simulate_knows_every_scheme_and_service(scheme, service):
     assert result.exit_code == 0, result.output
 
 
+def test_simulate_takes_speeds_and_a_quiet_start():
+    """Machines by their speeds; no report, hence no move, in a start that lasts for ever."""
+    result = CliRunner().invoke(
+        app,
+        ["simulate", "--fraction", "0.002", "--speeds", "5,1,1,1", "--quiet", "99999"],
+    )
+    assert result.exit_code == 0, result.output
+    assert "cg on 4 workers (5:1:1:1), wp" in result.output
+    assert re.search(r"virtual workers moved\s+│\s+0 ", result.output)
+
+
 def test_simulate_reads_files_and_counts_what_is_malformed(tmp_path):
     """Messages of a file, at their own times."""
     path = tmp_path / "tweets.tsv"
@@ -111,6 +124,9 @@ def test_simulate_reads_files_and_counts_what_is_malformed(tmp_path):
     [
         (["simulate", "--workers", "0"], "workers must be a whole number, at least 1"),
         (["simulate", "--load", "1.5"], "load must be at most 1"),
+        (["simulate", "--speeds", "1,0,1"], "a worker's speed must be a number above 0, got 0.0"),
+        (["simulate", "--speeds", "1;2"], "speeds must be numbers with commas between"),
+        (["simulate", "--quiet", "-1"], "quiet must be a whole number, at least 0"),
         (["simulate", "--load", "0"], "load must be a number above 0"),
         (["simulate", "--times", "0", "--fast", "1"], "times must be a number above 0"),
         (["simulate", "--fast", "11"], "fast must be a whole number, from 0 to 10"),
@@ -149,7 +165,9 @@ def test_bad_settings_get_a_sentence_and_exit_code_2(arguments, sentence, monkey
         ("load = 'high'", "load must be a number, got 'high'"),
         ("overload = 1", "overload must be true or false, got 1"),
         ("scheme = 3", "scheme must be text, got 3"),
-        ("then = 3", "then must be a list of texts, got 3"),
+        ("then = 3", "then must be a list, got 3"),
+        ("speeds = [1, 0]", "a worker's speed must be a number above 0, got 0"),
+        ("speeds = ['fast']", "a worker's speed must be a number above 0, got 'fast'"),
         ("workers = ", "is not TOML"),
         ("on_malformed = 'ignore'\ninput = 'x'\nformat = 'words'", "ignore"),
     ],

@@ -59,6 +59,9 @@ def simulate(
     workers: Annotated[int, typer.Option(help="Machines.")] = 10,
     fast: Annotated[int, typer.Option(help="So many of them are faster ...")] = 0,
     times: Annotated[float, typer.Option(help="... by this factor.")] = 1.0,
+    speeds: Annotated[
+        str | None, typer.Option(help="Instead: one number for each machine, as in 5,1,1,1.")
+    ] = None,
     then: Annotated[
         list[str] | None,
         typer.Option(help="A change of speeds: 5,4@600000 is 5 machines, 4 times, from a message."),
@@ -69,6 +72,7 @@ def simulate(
     slots: Annotated[
         int, typer.Option(help="Reports of each worker; 0: one per 4,000 messages, at most 1,440.")
     ] = 0,
+    quiet: Annotated[int, typer.Option(help="Slots at the start without reports.")] = 0,
     period: Annotated[int, typer.Option(help="Slots between aggregations; 0: none.")] = 0,
     service: Annotated[str, typer.Option(help="deterministic or exponential.")] = "deterministic",
     seed: Annotated[int, typer.Option(help="Another seed gives another stream.")] = 0,
@@ -92,6 +96,8 @@ def simulate(
     }
     try:
         _check_plot(plot)
+        if speeds is not None:
+            given["speeds"] = _numbers("speeds", speeds)
         settings = Settings.of({**(Settings.read(config) if config else {}), **given})
         with complaints.status("Making the stream"):
             configuration = settings.configuration()
@@ -114,6 +120,13 @@ def simulate(
 def _was_said(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
+
+
+def _numbers(name: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{name} must be numbers with commas between, got {text!r}") from None
 
 
 def _check_plot(plot: Path | None) -> None:

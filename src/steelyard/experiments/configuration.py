@@ -53,6 +53,8 @@ class Configuration:
     """Seconds; None for the whole stream: nothing is delegated, and there is no series."""
     tick: float | None = None
     period: float | None = None
+    quiet: float = 0.0
+    """Seconds at the start without reports."""
     service: Service | None = None
     overload: bool = True
     """Experiments show what key grouping does where it is too much for a worker."""
@@ -83,6 +85,7 @@ class Configuration:
             self.slot,
             self.tick,
             self.period,
+            self.quiet,
             self.service,
             self.overload,
             self.repetition,
@@ -139,6 +142,7 @@ def run(configuration: Configuration) -> list[Measured]:
         slot=slot,
         tick=configuration.tick or slot,
         period=configuration.period,
+        quiet=configuration.quiet,
         service=configuration.service,
         overload=configuration.overload,
         seed=configuration.repetition,

@@ -34,7 +34,7 @@ _CHANGE = re.compile(r"(\d+),(\d+(?:\.\d+)?)@(\d+)")
 
 @dataclass(frozen=True)
 class Settings:
-    """All that `steelyard simulate` can be told.
+    """All that `steelyard simulate` can be told; the flags say what each of them means.
 
     >>> Settings(scheme="cg", fast=3, times=5).configuration().cluster_name
     '{3,5}'
@@ -60,11 +60,15 @@ class Settings:
     workers: int = 10
     fast: int = 0
     times: float = 1.0
+    speeds: tuple[float, ...] = ()
+    """One for each worker, instead of `workers`, `fast` and `times`; only their ratios count."""
     then: tuple[str, ...] = ()
     load: float = 0.8
     overload: bool = False
     sources: int = 1
     slots: int = 0
+    quiet: int = 0
+    """Slots at the start without reports."""
     period: int = 0
     service: str = "deterministic"
     seed: int = 0
@@ -77,6 +81,7 @@ class Settings:
                 f"got {self.load}"
             )
         require_whole("slots", self.slots, least=0)
+        require_whole("quiet", self.quiet, least=0)
         require_whole("period", self.period, least=0)
         require_whole("sources", self.sources, least=1)
         require_whole("virtual_workers", self.virtual_workers, least=0)
@@ -128,16 +133,23 @@ class Settings:
             stream=stream,
             cluster=self._cluster(stream.messages / stream.seconds),
             grouping=self._grouping(),
-            cluster_name=(machines(self.fast, self.times) if self.fast else "equal") + changes,
+            cluster_name=self._cluster_name + changes,
             sources=self.sources,
             slot=slot,
             tick=slot / max(1, round(300 / slots)),
             period=slot * self.period if self.period else None,
+            quiet=slot * self.quiet,
             service=Exponential(self.seed) if self.service == "exponential" else None,
             overload=self.overload,
             measure=series,
             repetition=self.seed,
         )
+
+    @property
+    def _cluster_name(self) -> str:
+        if self.speeds:
+            return ":".join(f"{speed:g}" for speed in self.speeds[:8])
+        return machines(self.fast, self.times) if self.fast else "equal"
 
     def _stream(self) -> Source:
         if self.input is not None and self.format is not None:
@@ -157,11 +169,15 @@ class Settings:
         )
 
     def _cluster(self, rate: float) -> Cluster:
-        cluster = Cluster.machines(
-            self.workers, fast=self.fast, times=self.times, total=rate / self.load
-        )
+        total = rate / self.load
+        if self.speeds:
+            Cluster(self.speeds)  # refuses a speed of 0, and text
+            whole = sum(self.speeds)
+            cluster = Cluster(tuple(speed / whole * total for speed in self.speeds))
+        else:
+            cluster = Cluster.machines(self.workers, fast=self.fast, times=self.times, total=total)
         for change in self.then:
-            found = _CHANGE.fullmatch(change.replace(" ", ""))
+            found = _CHANGE.fullmatch(str(change).replace(" ", ""))
             if not found:
                 raise ValueError(
                     f"then must be written as fast,times@message, as in 5,4@6000000; got {change!r}"
@@ -211,7 +227,7 @@ def _require_one_of(name: str, value: str, allowed: list[str]) -> None:
 def _require_kind(name: str, value: object, kind: str) -> None:
     """Refuse text where a number is wanted, and the like; ranges are checked elsewhere."""
     if "tuple" in kind:
-        wanted, fits = "a list of texts", isinstance(value, list | tuple)
+        wanted, fits = "a list", isinstance(value, list | tuple)
     elif "bool" in kind:
         wanted, fits = "true or false", isinstance(value, bool)
     elif "float" in kind:
@@ -225,4 +241,4 @@ def _require_kind(name: str, value: object, kind: str) -> None:
 
 
 def _as_tuple(value: Any) -> Any:
-    return tuple(map(str, value)) if isinstance(value, list) else value
+    return tuple(value) if isinstance(value, list) else value
