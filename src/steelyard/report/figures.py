@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from steelyard.experiments import Experiment, Panel, Results
 
@@ -33,7 +34,7 @@ _STYLES: dict[str, tuple[str, Any, str]] = {
     "plans": ("#0072B2", (0, (6, 1, 1, 1)), "*"),
     "D-Choices": ("#E69F00", (0, (3, 1, 1, 1, 1, 1)), "<"),
     "W-Choices": ("#56B4E9", (0, (1, 1)), ">"),
-    "PoRC graded, fading": ("#0072B2", "solid", "o"),
+    "PoRC graded, fading": ("#882255", "solid", "o"),
     "paper's rules": ("#D55E00", (0, (5, 1.5)), "s"),
     "steady rules": ("#000000", "solid", "P"),
     "paper's rules, noise": ("#E69F00", (0, (1, 1)), "v"),
@@ -106,6 +107,10 @@ def _draw_panel(ax: Axes, panel: Panel, results: Results) -> None:
         if panel.log_y:
             positive = rows["value"][rows["value"] > 0]
             ax.set_yscale("log" if len(positive) else "linear")
+            if len(positive) and positive.max() < 30 * _least(rows):
+                plain = FuncFormatter(lambda value, _: f"{value:g}")
+                ax.yaxis.set_major_formatter(plain)
+                ax.yaxis.set_minor_formatter(plain if positive.max() < 5 * _least(rows) else "")
         if panel.log_x:
             ax.set_xscale("log")
         if panel.limits is not None:
@@ -193,6 +198,8 @@ def _styled(panel: Panel, rows: pd.DataFrame) -> "zip[Any]":
         names = [*known, *(n for n in names if n not in known)]
     spare = cycle(_OTHERS)
     styles = [_STYLES.get(str(name)) or next(spare) for name in names]
+    if len(names) == 1:
+        styles = [_STYLES["CG"]]
     return zip([(str(n), rows[rows[panel.lines] == n]) for n in names], styles, strict=True)
 
 
@@ -202,5 +209,7 @@ def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     if len(found) > 1:
-        columns = math.ceil(len(found) / math.ceil(len(found) / 8))
+        widest = 0.55 + 0.075 * max(map(len, found))  # inches: a line, and the letters
+        most = max(1, int(figure.get_figwidth() / widest))
+        columns = math.ceil(len(found) / math.ceil(len(found) / most))
         figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns)
