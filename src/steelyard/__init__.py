@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from steelyard.delegation import Measurement, PaperRules, Report, Signal, SteadyRules
     from steelyard.hashing import hash_key, hash_keys
     from steelyard.planning import Planner, RoutingPlan
+    from steelyard.spark.repartitioning import plan, repartition
 
 __version__: str
 
@@ -61,6 +62,8 @@ __all__ = [
     "__version__",
     "hash_key",
     "hash_keys",
+    "plan",
+    "repartition",
     "schemes",
 ]
 
@@ -75,6 +78,7 @@ _HOMES = {
     "delegation": "Measurement PaperRules Report Signal SteadyRules",
     "hashing": "hash_key hash_keys",
     "planning": "Planner RoutingPlan",
+    "spark.repartitioning": "plan repartition",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

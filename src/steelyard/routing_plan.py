@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,22 @@ class Cell:
 
     bin: int
     weight: float
+
+
+class Tables(NamedTuple):
+    """How to find a bin by looking up numbers."""
+
+    first: NDArray[np.int32]
+    """By bucket: its bin, or ~rank if it is the rank-th of the split ones."""
+    guide: NDArray[np.int32]
+    """By rank * 2^guide_bits + the leading bits of a salt: the first cell that it may be in."""
+    guide_bits: int
+    ends: NDArray[np.int64]
+    """By cell: where it ends, as a part of 2^32."""
+    bins: NDArray[np.int32]
+    """By cell: its bin."""
+    steps: int
+    """So often a cell whose end is not above the salt must give way to the next, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +143,30 @@ class RoutingPlan:
                 behind = behind[position[behind] >= self.ends.take(cell[behind])]
             routed[split] = self.bins_of.take(cell)
         return routed
+
+    def tables(self) -> "Tables":
+        """The plan as arrays in which a bin can be looked up, for those who cannot call `route`."""
+        split = self._split_buckets
+        if not split.size:
+            none = np.empty(0, np.int32)
+            return Tables(self._first_cell, none, 0, none.astype(np.int64), none, 0)
+        guide, bits = self._guide
+        own = np.repeat(self.copies > 1, self.copies)  # cells of split buckets
+        number = np.cumsum(own) - 1
+        ends = self.ends[own]
+        # The most cells that begin within one part of the guide: so many steps lead to any.
+        marks = (np.arange(2**bits) + 1 << (32 - bits)) - 1
+        spans = ((self.starts[b], self.starts[b + 1]) for b in split)
+        last = [low + self.ends[low:high].searchsorted(marks, "right") for low, high in spans]
+        steps = int((np.concatenate(last) - guide).max())
+        return Tables(
+            self._first_cell,
+            number[guide].astype(np.int32),
+            bits,
+            ends,
+            self.bins_of[own],
+            steps,
+        )
 
     @cached_property
     def _split_buckets(self) -> NDArray[np.int64]:

@@ -1,0 +1,82 @@
+"""Columns of a frame: which ones are meant, and what is computed from them.
+
+Names enter; Spark expressions leave: the bucket of a key, the salt of a row. The same numbers come
+from `steelyard.hashing` outside Spark.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, MapType, StructType, VariantType
+
+HIDDEN = "__steelyard_"
+"""Columns that exist between two steps only begin like this."""
+
+
+def require_columns(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
+    """Refuse names that the frame does not have, or has twice."""
+    if not names:
+        raise ValueError(f"{argument} needs at least one column, got none")
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{argument} must be names of columns, got {name!r}")
+        found = frame.columns.count(name)
+        if found == 0:
+            known = ", ".join(frame.columns)
+            raise ValueError(f"{argument}: there is no column {name!r}; the columns are {known}")
+
+
+def require_distinct_names(frame: DataFrame) -> None:
+    """Refuse a frame with two columns of one name: nobody could say which is meant."""
+    twice = {name for name in frame.columns if frame.columns.count(name) > 1}
+    if twice:
+        names = ", ".join(sorted(twice))
+        raise ValueError(f"the frame has more than one column named {names}; rename them first")
+
+
+def named(name: str) -> Column:
+    """The column of this name, whatever characters are in it."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+@dataclass(frozen=True)
+class Key:
+    """The columns by which rows belong together."""
+
+    names: tuple[str, ...]
+    buckets: int
+
+    def bucket(self) -> Column:
+        """The bucket of a row's key."""
+        hashed = F.xxhash64(*map(named, self.names))
+        return F.pmod(hashed, F.lit(self.buckets)).cast("int")
+
+
+def salt_columns(frame: DataFrame, salt: Sequence[str] | None) -> list[str]:
+    """The columns that tell rows of one key apart: the user's, or all that can be hashed."""
+    if salt is not None:
+        require_columns(frame, "salt", salt)
+        for name in salt:
+            if not _can_be_hashed(frame.schema[name].dataType):
+                raise ValueError(f"salt: column {name!r} holds a map, which has no hash")
+        return list(salt)
+    return [field.name for field in frame.schema.fields if _can_be_hashed(field.dataType)]
+
+
+def salt_of(names: Sequence[str]) -> Column:
+    """A number that depends on a row's content alone, so that a task that is run again repeats it.
+
+    Hashed twice: were it the hash of the key, rows of a split bucket would all fall into one cell.
+    """
+    return F.xxhash64(F.xxhash64(*map(named, names)))
+
+
+def _can_be_hashed(kind: DataType) -> bool:
+    if isinstance(kind, MapType | VariantType):
+        return False
+    if isinstance(kind, StructType):
+        return all(_can_be_hashed(field.dataType) for field in kind.fields)
+    inner = getattr(kind, "elementType", None)
+    return inner is None or _can_be_hashed(inner)

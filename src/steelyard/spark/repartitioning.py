@@ -1,0 +1,169 @@
+"""Balanced partitions: count, plan, and send every row where the plan says.
+
+A frame and its key enter; the same rows leave, in partitions of equal weight.
+"""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from steelyard.planning import Planner
+from steelyard.routing_plan import RoutingPlan
+from steelyard.spark.columns import (
+    HIDDEN,
+    Key,
+    named,
+    require_columns,
+    require_distinct_names,
+    salt_columns,
+    salt_of,
+)
+from steelyard.spark.native_routing import BIN, with_bin
+from steelyard.validation import require_between, require_whole
+
+_LOOK = 20_000
+"""Rows of split buckets that are looked at to see whether their salts differ."""
+
+
+def plan(
+    frame: DataFrame,
+    *key: str,
+    workers: int,
+    epsilon: float = 0.01,
+    capacities: Sequence[float] | None = None,
+    weight: str | None = None,
+    sample: float | None = None,
+    buckets: int = 8192,
+    seed: int = 0,
+) -> RoutingPlan:
+    """Count the messages of each bucket of keys, in one pass over the key columns, and plan.
+
+    No worker gets more than `(1 + epsilon)` of its share: an equal one, or one in proportion to
+    `capacities`. With `weight`, a column of numbers of at least 0, rows count that much. With
+    `sample`, a fraction, only so many rows are counted: for inputs that are costly to read.
+
+    >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
+    >>> planned = plan(rows, "page", workers=8)
+    >>> len(planned.splits), bool(planned.shares.max() * 8 < 1.011)
+    (1, True)
+    """
+    require_whole("workers", workers, least=1)
+    require_columns(frame, "key", key)
+    _refuse_streams(frame, "plan")
+    planner = Planner(workers, epsilon, buckets, capacities)
+    counts = bucket_counts(frame, Key(key, buckets), weight=weight, sample=sample, seed=seed)
+    if not counts.any():
+        raise ValueError("there is nothing to plan for: the frame is empty, or all weights are 0")
+    return planner.update(counts)
+
+
+def repartition(
+    frame: DataFrame,
+    workers: int,
+    *key: str,
+    plan: RoutingPlan | None = None,
+    salt: Sequence[str] | None = None,
+    epsilon: float = 0.01,
+    capacities: Sequence[float] | None = None,
+    weight: str | None = None,
+    sample: float | None = None,
+    buckets: int = 8192,
+) -> DataFrame:
+    """Like `frame.repartition(workers, *key)`, without the hot partition.
+
+    A key stays in one partition unless it has too many rows for one; then it is in as few as hold
+    it. Which of them a row goes to depends on its content, so that a task that is run again sends
+    it to the same place; rows that are equal in all columns stay together. `salt` names the
+    columns to tell rows of a key apart by, if a few are enough: an id, or Kafka's partition and
+    offset.
+
+    Give a `plan` to save the counting pass; the other arguments are those of `plan`.
+
+    >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
+    >>> balanced = repartition(rows, 4, "page")
+    >>> sizes = balanced.groupBy(F.spark_partition_id()).count()
+    >>> sorted(round(row["count"] / 2500, 1) for row in sizes.collect())
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    require_whole("workers", workers, least=1)
+    require_distinct_names(frame)
+    require_columns(frame, "key", key)
+    salts = salt_columns(frame, salt)
+    if plan is None:
+        _refuse_streams(frame, "repartition without a plan")
+        plan = _plan(
+            frame,
+            *key,
+            workers=workers,
+            epsilon=epsilon,
+            capacities=capacities,
+            weight=weight,
+            sample=sample,
+            buckets=buckets,
+        )
+    elif plan.bins != workers:
+        raise ValueError(f"the plan is for {plan.bins} workers, not for {workers}")
+    bucket = Key(key, plan.buckets).bucket()
+    if plan.splits and not frame.isStreaming:
+        _warn_of_equal_rows(frame, plan, Key(key, plan.buckets), salts)
+    routed = with_bin(frame, plan, bucket, salt_of(salts))
+    return routed.repartitionById(workers, F.col(BIN)).drop(BIN)
+
+
+_plan = plan  # the argument of `repartition` has the better claim to the name
+
+
+def bucket_counts(
+    frame: DataFrame,
+    key: Key,
+    *,
+    weight: str | None = None,
+    sample: float | None = None,
+    seed: int = 0,
+) -> NDArray[np.float64]:
+    """Rows, or their weights, by bucket: one pass over the key columns."""
+    if weight is not None:
+        require_columns(frame, "weight", [weight])
+    amount = F.count(F.lit(1)) if weight is None else F.sum(named(weight))
+    if sample is not None:
+        require_between("sample", sample, above=0, most=1)
+        frame = frame.sample(fraction=sample, seed=seed)
+    bucket, number = f"{HIDDEN}bucket", f"{HIDDEN}number"
+    found = frame.groupBy(key.bucket().alias(bucket)).agg(amount.cast("double").alias(number))
+    counted = found.toArrow()
+    counts = np.zeros(key.buckets)
+    counts[counted[bucket].to_numpy()] = counted[number].fill_null(0.0).to_numpy()
+    if not (np.isfinite(counts) & (counts >= 0)).all():
+        raise ValueError(f"weight: column {weight!r} must hold numbers of at least 0")
+    return counts
+
+
+def _refuse_streams(frame: DataFrame, what: str) -> None:
+    if frame.isStreaming:
+        raise ValueError(
+            f"{what} must count rows first, which a stream does not allow; give a plan"
+        )
+
+
+def _warn_of_equal_rows(
+    frame: DataFrame, plan: RoutingPlan, key: Key, salts: Sequence[str]
+) -> None:
+    """Look at some rows of split buckets: those with equal salts cannot be parted."""
+    split = sorted(plan.splits)
+    looked = frame.select(key.bucket().alias("bucket"), salt_of(salts).alias("salt"))
+    looked = looked.where(F.col("bucket").isin(split)).limit(_LOOK)
+    rows = looked.toArrow().to_pandas()
+    for bucket, own in rows.groupby("bucket"):
+        most_alike = own["salt"].value_counts(normalize=True).iloc[0]
+        widest = max(cell.weight for cell in plan.cells(int(bucket)))
+        if most_alike > widest and own["salt"].duplicated().any():
+            warnings.warn(
+                f"{most_alike:.0%} of the rows of a hot key are equal in {', '.join(salts)}, and "
+                "equal rows stay in one partition; name columns that differ with salt=",
+                stacklevel=3,
+            )
+            return

@@ -1,0 +1,206 @@
+"""Balanced partitions on Spark: the same rows, where the plan says, and nobody has too many."""
+
+import datetime
+import decimal
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import functions as F
+
+import steelyard as sy
+from steelyard.hashing import buckets_of, hash_keys
+from steelyard.planning import Planner
+from steelyard.spark.columns import Key
+from steelyard.spark.native_routing import BIN, with_bin
+
+ROWS = 60_000
+
+
+@pytest.fixture(scope="module")
+def skewed(spark):
+    """Half of the rows have one key, the others 5,000."""
+    hot = F.when(F.col("id") % 2 == 0, F.lit("hot"))
+    key = hot.otherwise(F.concat(F.lit("page "), (F.col("id") * 7919 % 5000).cast("string")))
+    return spark.range(0, ROWS, 1, 4).select(key.alias("page"), "id").cache()
+
+
+def sizes(frame):
+    """Rows by partition."""
+    rows = frame.groupBy(F.spark_partition_id().alias("p")).count().collect()
+    return {row["p"]: row["count"] for row in rows}
+
+
+@given(
+    counts=st.lists(st.integers(0, 10_000), min_size=32, max_size=32),
+    more=st.lists(st.integers(0, 10_000), min_size=32, max_size=32),
+    bins=st.integers(1, 12),
+)
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+def test_native_routing_is_the_plans_own(spark, counts, more, bins):
+    """The Spark expression sends every row where `RoutingPlan.route` sends it."""
+    planner = Planner(bins, buckets=32)
+    planner.update(counts)
+    plan = planner.update(more)
+    frame = spark.range(0, 2000, 1, 2).select("id", (F.col("id") % 97).alias("key"))
+    routed = with_bin(frame, plan, Key(("key",), 32).bucket(), F.xxhash64("id")).toArrow()
+    expected = plan.route(buckets_of(hash_keys(routed["key"]), 32), hash_keys(routed["id"]))
+    assert routed[BIN].to_pylist() == expected.tolist()
+
+
+@given(
+    counts=st.lists(st.integers(0, 10**9), min_size=16, max_size=16),
+    bins=st.integers(1, 16),
+    salts=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=50),
+)
+def test_looking_up_leads_where_route_does(counts, bins, salts):
+    """The tables, and no more steps than they say."""
+    plan = Planner(bins, buckets=16).update(counts)
+    tables = plan.tables()
+    for bucket in range(16):
+        for salt in salts:
+            found = int(tables.first[bucket])
+            if found < 0:
+                place = salt >> 32
+                mark = place >> (32 - tables.guide_bits)
+                cell = int(tables.guide[(~found << tables.guide_bits) + mark])
+                for _ in range(tables.steps):
+                    cell += int(place >= tables.ends[cell])
+                found = int(tables.bins[cell])
+            (expected,) = plan.route(np.array([bucket]), np.array([salt], np.uint64))
+            assert found == expected
+
+
+def test_partitions_are_balanced_and_keys_stay_together(skewed):
+    """No partition has more than 3 % above its share; light keys are in one each."""
+    balanced = sy.repartition(skewed, 8, "page")
+    assert ["page", "id"] == balanced.columns
+    assert max(sizes(balanced).values()) <= 1.03 * ROWS / 8
+    placed = balanced.select("page", F.spark_partition_id().alias("p")).distinct()
+    places = placed.groupBy("page").agg(F.count("p").alias("n"))
+    copies = {row["page"]: row["n"] for row in places.collect()}
+    assert copies.pop("hot") in (4, 5)
+    assert set(copies.values()) == {1}
+    by_key = skewed.repartition(8, "page")
+    assert max(sizes(by_key).values()) > 4 * ROWS / 8
+
+
+def test_rows_are_the_same(skewed):
+    """Every id once, with its page."""
+    balanced = sy.repartition(skewed, 5, "page")
+    assert sorted(skewed.collect()) == sorted(balanced.collect())
+
+
+def test_capacities_and_weights_count(skewed):
+    """A worker of twice the capacity gets twice the rows; heavy rows count for more."""
+    plan = sy.plan(skewed, "page", workers=3, capacities=[2, 1, 1])
+    got = sizes(sy.repartition(skewed, 3, "page", plan=plan))
+    assert got[0] == pytest.approx(ROWS / 2, rel=0.03)
+    heavy = skewed.withColumn("cost", F.when(F.col("id") % 3 == 1, 20).otherwise(1))
+    by_cost = sy.repartition(heavy, 4, "page", weight="cost")
+    costs = by_cost.groupBy(F.spark_partition_id()).agg(F.sum("cost").alias("cost")).collect()
+    total = sum(row["cost"] for row in costs)
+    assert max(row["cost"] for row in costs) <= 1.05 * total / 4
+
+
+def test_a_sample_is_enough_for_a_plan(skewed):
+    """A tenth of the rows gives nearly the same balance."""
+    plan = sy.plan(skewed, "page", workers=8, sample=0.1)
+    assert max(sizes(sy.repartition(skewed, 8, "page", plan=plan)).values()) < 1.15 * ROWS / 8
+
+
+def test_several_columns_nulls_and_any_type_are_keys(spark):
+    """What Spark can hash can be a key; null is one as well."""
+    rows = [
+        (
+            None if i % 3 == 0 else f"a{i % 50}",
+            decimal.Decimal(i % 7),
+            datetime.datetime(2020, 1, 1 + i % 9, tzinfo=datetime.UTC),
+            bytes([i % 5]),
+            [i, None],
+            {"map": i},
+            i,
+        )
+        for i in range(3000)
+    ]
+    kinds = (
+        "a string, d decimal(10,2), t timestamp, b binary, l array<int>, m map<string,int>, i int"
+    )
+    frame = spark.createDataFrame(rows, kinds)
+    for key in (["a"], ["a", "d"], ["t", "b"], ["l"]):
+        balanced = sy.repartition(frame, 4, *key)
+        assert balanced.schema == frame.schema
+        assert sorted(row["i"] for row in balanced.collect()) == list(range(3000))
+        assert max(sizes(balanced).values()) <= 1.2 * 3000 / 4
+
+
+def test_equal_rows_stay_together_and_are_warned_of(spark):
+    """Nothing tells them apart: a warning names the cure, and a salt is it."""
+    frame = spark.range(0, 20_000, 1, 2).select(F.lit("hot").alias("page"), "id")
+    with pytest.warns(UserWarning, match="equal rows stay in one partition; name columns"):
+        together = sy.repartition(frame.select("page"), 4, "page")
+    assert [20_000] == list(sizes(together).values())
+    apart = sy.repartition(frame, 4, "page", salt=["id"])
+    assert max(sizes(apart).values()) <= 1.05 * 5000
+
+
+def test_a_row_goes_to_the_same_place_whatever_the_order(skewed):
+    """So a task that is run again, in another order, changes nothing."""
+    plan = sy.plan(skewed, "page", workers=6)
+
+    def places(frame):
+        routed = sy.repartition(frame, 6, "page", plan=plan)
+        found = routed.select("id", F.spark_partition_id().alias("p")).collect()
+        return {row["id"]: row["p"] for row in found}
+
+    assert places(skewed) == places(skewed.orderBy(F.desc("id")).repartition(3))
+
+
+def test_empty_frames_and_single_rows_work_with_a_plan(spark, skewed):
+    """There is nothing to count, so there must be a plan."""
+    plan = sy.plan(skewed, "page", workers=4)
+    empty = skewed.where("id < 0")
+    assert sy.repartition(empty, 4, "page", plan=plan).count() == 0
+    assert sy.repartition(skewed.where("id = 5"), 4, "page").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda f: sy.repartition(f, 4, "pgae"), "there is no column 'pgae'; the columns are"),
+        (lambda f: sy.repartition(f, 4), "key needs at least one column"),
+        (lambda f: sy.repartition(f, 0, "page"), "workers must be a whole number"),
+        (lambda f: sy.repartition(f, 4, "page", salt=["x"]), "salt: there is no column 'x'"),
+        (lambda f: sy.repartition(f, 4, "page", weight="x"), "weight: there is no column 'x'"),
+        (lambda f: sy.plan(f, "page", workers=4, epsilon=0), "epsilon must be a number above 0"),
+        (lambda f: sy.plan(f, "page", workers=4, sample=2), "sample must be a number above 0"),
+        (lambda f: sy.plan(f, "page", workers=4, buckets=3), "buckets must be at least"),
+        (lambda f: sy.plan(f, "page", workers=2, capacities=[1, 0]), "capacities must be positive"),
+        (lambda f: sy.plan(f.where("id < 0"), "page", workers=2), "there is nothing to plan for"),
+        (
+            lambda f: sy.repartition(f, 3, "page", plan=sy.Planner(4).plan),
+            "the plan is for 4 workers, not for 3",
+        ),
+        (
+            lambda f: sy.repartition(f.join(f, "page"), 3, "page"),
+            "more than one column named id; rename them first",
+        ),
+        (
+            lambda f: sy.plan(f.withColumn("w", F.lit(-1)), "page", workers=2, weight="w"),
+            "column 'w' must hold numbers of at least 0",
+        ),
+    ],
+)
+def test_bad_input_gets_a_sentence(skewed, call, sentence):
+    """Before any row is moved."""
+    with pytest.raises(ValueError, match=sentence):
+        call(skewed)
+
+
+def test_streams_need_a_plan(spark, skewed):
+    """Rows of a stream cannot be counted first; with a plan they are routed all the same."""
+    stream = spark.readStream.format("rate").load().selectExpr("string(value) AS page", "value")
+    with pytest.raises(ValueError, match="which a stream does not allow; give a plan"):
+        sy.repartition(stream, 4, "page")
+    assert sy.repartition(stream, 4, "page", plan=sy.Planner(4).plan).isStreaming
