@@ -60,7 +60,7 @@ def claims(results: Results) -> list[Claim]:
                 "Q1, allocation",
                 "greatest imbalance less epsilon: "
                 + ", ".join(
-                    f"{s} {settings.excess_over_epsilon(results, s, dataset=dataset):+.4f}"
+                    f"{s} {settings.excess_over_epsilon(results, s, dataset=dataset):+.1e}"
                     for s in ("CH", "PoRC")
                 ),
                 all(

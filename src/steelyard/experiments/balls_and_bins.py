@@ -50,7 +50,7 @@ def claims(results: Results) -> list[Claim]:
             "The imbalance of PoRC is at most epsilon of the mean load",
             "Analysis",
             f"greatest imbalance less epsilon, over all skews and numbers of bins: PoRC "
-            f"{bounded['PoRC']:+.4f}, CH {bounded['CH']:+.4f}",
+            f"{bounded['PoRC']:+.1e}, CH {bounded['CH']:+.1e}",
             max(bounded.values()) <= 1e-9,
             why="A bin may be one message above the bound, which is allowed for.",
         ),
@@ -58,7 +58,7 @@ def claims(results: Results) -> list[Claim]:
             "The imbalance of KG and PKG grows with the hottest key and the number of workers: at "
             "least n p1 - 1 and n p1 / 2 - 1",
             "Analysis",
-            f"least imbalance less that bound: KG {loose['KG']:+.3f}, PKG {loose['PKG']:+.3f}",
+            f"least imbalance less that bound: KG {loose['KG']:+.1e}, PKG {loose['PKG']:+.1e}",
             min(loose.values()) >= -1e-9,
         ),
         Claim(

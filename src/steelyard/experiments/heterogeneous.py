@@ -87,7 +87,8 @@ def claims(results: Results) -> list[Claim]:
                     for cg in (settings.PAPER, settings.STEADY)
                 ),
                 why="The peak hours bring more than the whole cluster can do, so that queues "
-                "grow under every scheme and drain at night."
+                "grow under every scheme and drain at night. There everybody is busy, and the "
+                "steady rules hold still in a worse place than the paper's."
                 if dataset == "wp"
                 else "",
             ),
@@ -124,8 +125,8 @@ def claims(results: Results) -> list[Claim]:
             f"p99 latency below KG's and SG's in {better[settings.PAPER]} (paper's rules) and "
             f"{better[settings.STEADY]} (steady rules) of {len(table)} clusters",
             min(better.values()) == len(table),
-            why="Where machines differ little, SG is nearly fair already, and a virtual worker, "
-            "a tenth of a worker, is more than they differ by.",
+            why="Where one machine is twice as fast, SG is nearly fair already, and a virtual "
+            "worker, a tenth of a worker, is more than a share is off by.",
         )
     )
     return made

@@ -64,10 +64,14 @@ def claims(results: Results) -> list[Claim]:
                 "are, the longer it takes, and what queues up meanwhile has to be worked off.",
             ),
             Claim(
-                f"{dataset}: by the steady rules the number hardly matters from 20 on",
+                f"{dataset}: by the steady rules 1000 virtual workers converge in time too",
                 "Q3, virtual workers",
                 f"p99 latency, s: {settings.listed(steady, ',.0f')}",
-                bool(steady[[20, 50, 100, 1000]].max() < 3 * steady[[20, 50, 100, 1000]].min()),
+                bool(steady[1000] < paper[1000] / 3),
+                why="With 5 and 10 each they hold still where the paper's rules go on moving, "
+                "which is the better choice while the load changes."
+                if dataset == "wp"
+                else "",
                 ours=True,
             ),
         ]
