@@ -1,6 +1,7 @@
 """A plain twin of the simulator: an event at a time, a queue of messages at each worker."""
 
 import heapq
+import math
 from collections import deque
 
 import numpy as np
@@ -113,7 +114,8 @@ def simulate(stream, cluster, grouping, *, sources, slot):
             source = message % sources
             if delegated and reports[w] is not None:
                 made = sides[source].acknowledge(w, reports[w])
-                moves += [(int(now / slot), move) for move in made if now < slots * slot]
+                during = max(0, math.ceil(now / slot) - 1)  # a slot's end belongs to it
+                moves += [(during, move) for move in made if during < slots]
         else:
             lengths.append([len(queue) for queue in queues])
             for w in range(n if delegated else 0):

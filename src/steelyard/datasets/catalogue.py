@@ -87,7 +87,7 @@ class Dataset:
         keys = self.shape.draw(first, count, self.seed)
         if self.drift is not None:
             era = (np.arange(first, first + count) // self.drift).astype(np.uint64)
-            turn = era * np.uint64(self.keys // 7 + 1)
+            turn = era * np.uint64(round(self.keys * 0.6180339887))  # far apart for many eras
             keys = ((keys.astype(np.uint64) + turn) % np.uint64(self.keys)).astype(np.uint32)
         return Chunk(keys, self._times(np.arange(first, first + count)))
 

@@ -177,8 +177,12 @@ class _SteadySource(SourceSide):
         self._heed_ownership()
 
     def _heed_ownership(self) -> None:
-        """After workers came or went: who has nothing is to be tried, who has something is not."""
+        """After workers came or went: who has nothing is to be tried, who has something is not.
+
+        Wishes are stale then: a worker may own less than it wished to give.
+        """
         for worker, standing in self._standings.items():
+            standing.want = 0
             if self.assignment.count(worker):
                 standing.retry = -1
             elif standing.retry < 0:

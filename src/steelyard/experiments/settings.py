@@ -6,7 +6,7 @@ import pandas as pd
 
 from steelyard import datasets
 from steelyard.datasets import Dataset
-from steelyard.delegation import PaperRules, SteadyRules
+from steelyard.delegation import PaperRules, Rules, SteadyRules
 from steelyard.experiments.experiment import Scale
 from steelyard.experiments.results import Results
 from steelyard.schemes import (
@@ -36,17 +36,24 @@ SCHEMES: dict[str, Scheme] = {
     "SG": Shuffle(),
 }
 
-PAPER, STEADY = "CG", "CG steady"
-"""Consistent grouping with the paper's rules of delegation, and with ours."""
+PAPER, STEADY, COMPARED = "CG", "CG steady", "CG compared"
+"""Consistent grouping with the paper's rules of delegation, with ours, and with ours told what
+would be fair where the load of the whole cluster is above 90 %."""
 
-RULES = {PAPER: PaperRules(), STEADY: SteadyRules()}
+RULES: dict[str, Rules] = {
+    PAPER: PaperRules(),
+    STEADY: SteadyRules(),
+    COMPARED: SteadyRules(),
+}
 
 
 def consistent(
     name: str, virtual_workers: int, scheme: Scheme | Plans | None = None
 ) -> ConsistentGrouping:
     """Consistent grouping by the rules of this name."""
-    return ConsistentGrouping(scheme or RandomChoices(EPSILON), virtual_workers, RULES[name])
+    compare_above = 0.9 if name == COMPARED else None
+    scheme = scheme or RandomChoices(EPSILON)
+    return ConsistentGrouping(scheme, virtual_workers, RULES[name], compare_above)
 
 
 def groupings(virtual_workers: int, *names: str) -> dict[str, Grouping]:

@@ -44,9 +44,17 @@ class ConsistentGrouping:
     virtual_workers: int = 100
     """Per worker, at the start."""
     rules: Rules = field(default_factory=SteadyRules)
+    compare_above: float | None = None
+    """Where the load of the whole cluster is above this, workers are told what would be fair.
+
+    They then compare themselves with that and not with the thresholds, which say nothing when
+    everybody is busy. Somebody has to publish it: it needs what all workers measured.
+    """
 
     def __post_init__(self) -> None:
         require_whole("virtual_workers", self.virtual_workers, least=1)
+        if self.compare_above is not None:
+            require_between("compare_above", self.compare_above, above=0)
 
 
 Grouping = Direct | ConsistentGrouping

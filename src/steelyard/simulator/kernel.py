@@ -62,7 +62,10 @@ class Acknowledgements(NamedTuple):
     """worker * sources + source."""
     size: Counts
     news_from: Floats
-    """For each pair the time from which an acknowledgement brings news: the next slot's start."""
+    """For each pair the time after which an acknowledgement brings news: the end of a slot.
+
+    At one and the same time messages finish first, then a slot ends, then messages arrive.
+    """
 
 
 @compiled
@@ -81,9 +84,9 @@ def _push(acks: Any, time: Any, pair: Any) -> None:
 
 
 @compiled
-def pop_due(acks: Any, until: Any, inclusive: Any) -> Any:
+def pop_due(acks: Any, until: Any) -> Any:
     """Take the earliest acknowledgement out of the heap if it is due; its pair, or -1."""
-    if acks.size[0] == 0 or acks.times[0] > until or (acks.times[0] == until and not inclusive):
+    if acks.size[0] == 0 or acks.times[0] > until:
         return -1
     first = acks.pairs[0]
     acks.size[0] -= 1
@@ -221,14 +224,14 @@ def advance(
             this_tick += 1
             tick_end = (this_tick + 1) * tick
         end_tick = this_tick
-        if end >= tick_end:
-            end_tick = min(np.int64(end / tick), after_end)
+        if end > tick_end:  # what finishes at the very end of a tick is not queued there
+            end_tick = min(np.int64(np.ceil(end / tick)) - 1, after_end)
         _count(tally, np.uintp(this_tick), np.uintp(end_tick), w, key, end - now)
 
         if listening:
             pair = np.int64(w) * sources + source
-            if end >= acks.news_from[pair]:
-                acks.news_from[pair] = (np.int64(end / slot) + 1) * slot
+            if end > acks.news_from[pair]:
+                acks.news_from[pair] = np.ceil(end / slot) * slot
                 _push(acks, end, pair)
         source += 1
         if source == sources:

@@ -38,6 +38,8 @@ class Outcome:
     """Bins that the sources looked at."""
     plan: RoutingPlan | None = field(default=None, repr=False)
     """The last plan, where plans are made."""
+    end: float = 0.0
+    """When the last message arrived."""
 
     @cached_property
     def times(self) -> Floats:
@@ -123,7 +125,7 @@ class Outcome:
             "latency_p50": self.latency_quantile(0.5),
             "latency_p99": self.latency_quantile(0.99),
             "utilisation_max": self.utilisation.max(axis=1),
-            "imbalance": named["utilisation_max_avg"],
+            "imbalance": _surplus(self.utilisation),
             "memory": self.memory.sum(axis=1).astype(np.float64),
             "moves": self._at_slot_ends(self.moves),
             "signals": self._at_slot_ends(self.signals),
@@ -139,16 +141,19 @@ class Outcome:
         """Slots until no worker gets more than `most` of what it can do, from then to the end.
 
         None if that is not so in the last slot either. With `over` the mean of so many slots
-        counts: less is left to chance.
+        counts: less is left to chance. A last slot in which the stream ends says nothing.
         """
-        reach = np.zeros((self.moves.size + 1, self.cluster.workers))
-        reach[1:] = self.every(self.slot).utilisation.cumsum(axis=0)
+        slots = self.moves.size
+        if slots > 1 and self.end < (slots - 0.02) * self.slot:
+            slots -= 1
+        reach = np.zeros((slots + 1, self.cluster.workers))
+        reach[1:] = self.every(self.slot).utilisation[:slots].cumsum(axis=0)
         begins = np.maximum(np.arange(1, reach.shape[0]) - over, 0)
         spans = np.arange(1, reach.shape[0]) - begins
         mean = (reach[1:] - reach[begins]) / spans[:, None]
         above = np.flatnonzero(mean.max(axis=1) > most)
         after = int(above[-1]) + 1 if above.size else 0
-        return after if after < self.moves.size else None
+        return after if after < slots else None
 
     # Totals
 
@@ -186,6 +191,15 @@ class Outcome:
     def total_latency_quantile(self, rank: float) -> float:
         """The latency below which this part of all messages finished; right to 2 %."""
         return _quantile(self.tally.latencies.sum(axis=0), rank)
+
+
+def _surplus(utilisation: Floats) -> Floats:
+    """The greatest over the mean, less 1, at each time; 0 where there is nothing."""
+    mean = utilisation.mean(axis=1)
+    surplus: Floats = np.divide(
+        utilisation.max(axis=1), mean, out=np.ones_like(mean), where=mean > 0
+    )
+    return surplus - 1
 
 
 def _joined(by_tick: NDArray[Any], ticks: int) -> NDArray[Any]:

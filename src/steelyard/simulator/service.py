@@ -24,5 +24,14 @@ class PerKey:
 
     work: NDArray[np.float64]
 
+    def require_fit(self, keys: int) -> None:
+        """Refuse work that is missing for a key, or is no number of at least 0."""
+        if self.work.ndim != 1 or self.work.size < keys:
+            raise ValueError(
+                f"work must be one number for each of {keys:,} keys, got shape {self.work.shape}"
+            )
+        if not (np.isfinite(self.work) & (self.work >= 0)).all():
+            raise ValueError("work must be numbers of at least 0 for all keys")
+
 
 Service = Deterministic | Exponential | PerKey
