@@ -104,6 +104,13 @@ def test_simulate_takes_speeds_and_a_quiet_start():
     assert re.search(r"virtual workers moved\s+│\s+0 ", result.output)
 
 
+def test_simulate_numbers_the_keys_of_tweets():
+    """There could be 4 billion words; those that occur fit into memory."""
+    result = CliRunner().invoke(app, ["simulate", "--dataset", "tw", "--fraction", "0.0001"])
+    assert result.exit_code == 0, result.output
+    assert "120,000" in result.output
+
+
 def test_simulate_reads_files_and_counts_what_is_malformed(tmp_path):
     """Messages of a file, at their own times."""
     path = tmp_path / "tweets.tsv"
@@ -139,7 +146,13 @@ def test_simulate_reads_files_and_counts_what_is_malformed(tmp_path):
         (["simulate", "--epsilon", "0"], "epsilon must be a number above 0"),
         (["simulate", "--scheme", "kg", "--epsilon", "0.1"], "kg has no setting 'epsilon'"),
         (["simulate", "--plot", "figure.txt"], "plot must end in .png, .svg or .pdf"),
+        (["simulate", "--plot", "nowhere/figure.png"], "there is no folder 'nowhere' to write"),
+        (["simulate", "--csv", "nowhere/all.csv"], "there is no folder 'nowhere' to write"),
         (["simulate", "--input", "x.csv"], "input and format belong together"),
+        (["simulate", "--dataset", "tw", "--fraction", "0.5"], "too many keys to simulate"),
+        (["reproduce", "drift", "--data", "nowhere"], "data must be a folder, there is none"),
+        (["reproduce", "epsilon", "--out", "README.md"], "File exists"),
+        (["generate", "wp", "--out", "x", "--partitions", "0"], "partitions must be a whole"),
         (["simulate", "nowhere.toml"], "'nowhere.toml' cannot be read"),
         (["simulate", "--skew", "1.0"], "skew and keys are settings of the data set 'zf'"),
         (["reproduce", "fig7"], "no experiment is named 'fig7'"),

@@ -451,3 +451,19 @@ def test_bad_settings(make, sentence):
     """The sentence says what is wrong and what would be right."""
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+def test_wishes_do_not_outlive_a_change_of_workers():
+    """A busy worker from which joining ones took virtual workers gives no more than it has."""
+    rules = SteadyRules()
+    assignment = Assignment.equal(workers=2, each=50)
+    assignment.give(0, 1, 42)
+    source = rules.source(assignment)
+    for slot in (1, 2):
+        source.acknowledge(0, Report(slot, Signal.BUSY))
+        source.acknowledge(1, Report(slot, Signal.IDLE))
+    source.acknowledge(0, Report(3, Signal.BUSY))
+    for _ in range(4):
+        source.add_worker()
+    source.acknowledge(1, Report(3, Signal.IDLE))
+    assert sum(source.assignment.count(w) for w in source.assignment.workers) == 100

@@ -35,5 +35,5 @@ def reproduced(spark, real_streams, tmp_path_factory) -> SimpleNamespace:
     chosen = [experiments.named(name) for name in experiments.names()]
     scale = experiments.Scale(SCALE, real_streams)
     results = reproduce(spark, chosen, folder, scale)
-    claims = write_report(chosen, results, folder, SCALE)
+    claims = write_report(results, folder, SCALE)
     return SimpleNamespace(folder=folder, scale=scale, results=results, claims=claims)

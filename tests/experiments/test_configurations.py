@@ -1,6 +1,8 @@
 """Configurations: the same, and another; run in any order, in any task."""
 
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -81,6 +83,22 @@ def test_an_error_in_a_task_is_not_swallowed(spark):
     """It reaches the caller with its own words."""
     with pytest.raises(Exception, match=r"math domain error|expected a nonnegative input"):
         list(run_tasks(spark, [[4.0], [-1.0]], _root, at_once=1))
+
+
+def test_leaving_the_loop_stops_the_rest(spark, tmp_path):
+    """What runs beside the one that fails is interrupted: it never comes to its end."""
+    slow, wrong = (60.0, str(tmp_path / "slow")), (-1.0, str(tmp_path / "wrong"))
+    with pytest.raises(Exception, match=r"math domain error|nonnegative"):
+        list(run_tasks(spark, [[slow], [wrong]], _sleep_or_fail, at_once=2))
+    assert spark.range(3).count() == 3
+    assert not any(tmp_path.iterdir())
+
+
+def _sleep_or_fail(case):
+    number, path = case
+    if number > 0:
+        time.sleep(number)
+    Path(path).write_text(str(_root(number)), "utf-8")
 
 
 def _root(number):

@@ -8,7 +8,7 @@ import pytest
 
 from steelyard import experiments
 from steelyard.experiments.results import COLUMNS
-from steelyard.experiments.running import Store, reproduce
+from steelyard.experiments.running import Store, finished, reproduce
 
 pytestmark = pytest.mark.slow
 EPSILON = 0.01
@@ -119,8 +119,9 @@ def test_claims_are_a_table(reproduced):
     assert len(cells) >= 40
 
 
-def test_what_is_done_is_not_done_again(spark, reproduced, monkeypatch):
-    """A second run runs nothing; one that lacks a configuration runs that one."""
+@pytest.mark.filterwarnings("ignore:.*is damaged and left out")
+def test_what_is_done_is_not_done_again(spark, reproduced):
+    """A run that lacks a configuration runs that one; a part that is damaged is left out."""
     chosen = [experiments.named(name) for name in ("epsilon", "dynamic")]
     store = Store(reproduced.folder, "dynamic")
     table = store.read()
@@ -128,7 +129,61 @@ def test_what_is_done_is_not_done_again(spark, reproduced, monkeypatch):
     path = reproduced.folder / "dynamic.parquet"
     table[table["configuration"] != lost].to_parquet(path)
     done = []
+    (reproduced.folder / "parts" / "dynamic").mkdir(parents=True, exist_ok=True)
+    (reproduced.folder / "parts" / "dynamic" / "cut.parquet").write_bytes(b"PAR1 cut short")
     again = reproduce(spark, chosen, reproduced.folder, reproduced.scale, done.append)
     total = sum(len(e.configurations(reproduced.scale)) for e in chosen)
     assert done == [total - 1, 1]
     pd.testing.assert_frame_equal(again["dynamic"].table, reproduced.results["dynamic"].table)
+
+
+def test_results_of_another_scale_are_kept(spark, reproduced):
+    """A run at another scale in the same folder costs the first one nothing but its CSV."""
+    chosen = [experiments.named("dynamic")]
+    other = experiments.Scale(0.01)
+    reproduce(spark, chosen, reproduced.folder, other)
+    assert finished(reproduced.folder, other, ["dynamic"])
+    done = []
+    reproduce(spark, chosen, reproduced.folder, reproduced.scale, done.append)
+    assert done == [len(chosen[0].configurations(reproduced.scale))]
+    assert set(finished(reproduced.folder, reproduced.scale, experiments.names())) == set(
+        experiments.names()
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "change"),
+    [
+        ("balls-and-bins", "PoRC is at most", ("imbalance", {"scheme": "PoRC"}, 1.05)),
+        ("balls-and-bins", "PoTC is a few", ("imbalance", {"scheme": "PoTC"}, 50)),
+        ("balls-and-bins", "PKG has two at most", ("memory", {"scheme": "PKG"}, 3)),
+        ("balls-and-bins", "at least ceil", ("memory", {"scheme": "PoRC"}, 0.3)),
+        ("epsilon", "wp: the memory", ("memory", {"scheme": "CG over PoRC"}, 3)),
+        (
+            "allocation",
+            "wp: KG and PKG have",
+            ("imbalance", {"scheme": "KG", "workers": 100}, 0.01),
+        ),
+        ("allocation", "wp: PoTC and SG", ("imbalance", {"scheme": "PoTC"}, 1000)),
+        ("allocation", "zf: CH and PoRC", ("imbalance", {"scheme": "CH"}, 1.5)),
+        ("homogeneous", "wp: KG has the worst", ("imbalance", {"scheme": "PKG"}, 1000)),
+        ("homogeneous", "wp: PKG is nearly", ("imbalance", {"scheme": "PKG", "workers": 5}, 1e6)),
+        ("homogeneous", "wp: CH needs less", ("memory", {"scheme": "SG"}, 0.1)),
+        ("heterogeneous", "wp, {3,5}: queues", ("latency_p99", {"scheme": "CG"}, 1000)),
+        ("heterogeneous", "wp: CG does better", ("latency_p99", {"scheme": "CG"}, 1000)),
+        ("sources", "wp: imbalance and memory", ("memory", {"sources": 50}, 10)),
+        ("delegation", "The steady rules", ("slots_to_converge", {"scheme": "steady rules"}, None)),
+    ],
+)
+def test_claims_can_fail(reproduced, name, said, change):
+    """With results that say the opposite, the verdict is another."""
+    metric, where, factor = change
+    table = reproduced.results[name].table.copy()
+    rows = table["metric"] == metric
+    for column, value in where.items():
+        rows &= table[column] == value
+    assert rows.any()
+    table.loc[rows, "value"] = float("nan") if factor is None else table["value"][rows] * factor
+    made = experiments.named(name).claims(experiments.Results(table))
+    (claim,) = [claim for claim in made if said in claim.said]
+    assert claim.agrees is False, claim.measured

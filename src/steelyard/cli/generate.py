@@ -27,6 +27,8 @@ def generate(
         dataset = datasets.named(name, fraction=fraction, skew=skew, drift=drift, seed=seed)
     except ValueError as error:
         complain(error)
+    if partitions is not None and partitions < 1:
+        complain(ValueError(f"partitions must be a whole number, at least 1, got {partitions}"))
     if out.exists():
         complain(ValueError(f"{str(out)!r} is there already; name another folder"))
     from steelyard.spark.datasets import write

@@ -21,8 +21,9 @@ def reproduce(
         str, typer.Option(help="Where Spark runs; its Python needs steelyard.")
     ] = "local[*]",
     data: Annotated[
-        Path, typer.Option(help="Folder with real streams; used where it is there.")
-    ] = Path("../shared/data"),
+        Path | None,
+        typer.Option(help="Folder with real streams; ../shared/data where that is there."),
+    ] = None,
     listing: Annotated[bool, typer.Option("--list", help="Show the experiments.")] = False,
 ) -> None:
     """Reproduce figures of the paper: tables, pictures, and a page with what agrees.
@@ -43,26 +44,37 @@ def reproduce(
             experiments.named(name)
             for name in (experiments.names() if "all" in wanted else dict.fromkeys(wanted))
         ]
-        size = experiments.Scale(scale, data if data.is_dir() else None)
-    except ValueError as error:
+        size = experiments.Scale(scale, _real_streams(data))
+        total = sum(len(e.configurations(size)) for e in chosen)
+        out.mkdir(parents=True, exist_ok=True)
+    except (ValueError, OSError) as error:
         complain(error)
-    if out.exists() and not out.is_dir():
-        complain(ValueError(f"out must be a folder, {str(out)!r} is a file"))
+    from steelyard.experiments.running import finished
     from steelyard.experiments.running import reproduce as run
     from steelyard.report.writing import write_report
     from steelyard.spark.session import session
 
-    total = sum(len(e.configurations(size)) for e in chosen)
     with progress_bar() as progress:
         bar = progress.add_task("Starting Spark", total=total)
         with session("steelyard reproduce", master) as spark:
             progress.update(bar, description="Simulating")
-            results = run(spark, chosen, out, size, lambda done: progress.advance(bar, done))
-        drawing = progress.add_task("Drawing", total=len(chosen))
-        claims = write_report(chosen, results, out, scale, lambda: progress.advance(drawing))
+            run(spark, chosen, out, size, lambda done: progress.advance(bar, done))
+        # The page shows all that the folder has, not what was asked for last.
+        results = finished(out, size, experiments.names())
+        drawing = progress.add_task("Drawing", total=len(results))
+        claims = write_report(results, out, scale, lambda: progress.advance(drawing))
     table = Table("experiment", "agrees", "does not", "no verdict", "figure")
     for name, made in claims.items():
         counts = [sum(c.agrees is verdict for c in made) for verdict in (True, False, None)]
         table.add_row(name, *map(str, counts), f"{name}.png")
     console.print(table)
     console.print(f"Open {out / 'report.html'} to see every figure beside its claims.")
+
+
+def _real_streams(data: Path | None) -> Path | None:
+    if data is None:
+        usual = Path("../shared/data")
+        return usual.resolve() if usual.is_dir() else None
+    if not data.is_dir():
+        raise ValueError(f"data must be a folder, there is none at {str(data)!r}")
+    return data.resolve()

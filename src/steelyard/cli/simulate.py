@@ -95,7 +95,7 @@ def simulate(
         if _was_said(context, name)
     }
     try:
-        _check_plot(plot)
+        _check_files(plot, csv)
         if speeds is not None:
             given["speeds"] = _numbers("speeds", speeds)
         settings = Settings.of({**(Settings.read(config) if config else {}), **given})
@@ -129,9 +129,12 @@ def _numbers(name: str, text: str) -> list[float]:
         raise ValueError(f"{name} must be numbers with commas between, got {text!r}") from None
 
 
-def _check_plot(plot: Path | None) -> None:
+def _check_files(plot: Path | None, csv: Path | None) -> None:
     if plot is not None and plot.suffix not in (".png", ".svg", ".pdf"):
         raise ValueError(f"plot must end in .png, .svg or .pdf, got {str(plot)!r}")
+    for path in (plot, csv):
+        if path is not None and not path.parent.is_dir():
+            raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into")
 
 
 def _table(results: Any, configuration: Any) -> Table:

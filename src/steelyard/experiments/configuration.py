@@ -8,13 +8,15 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 import steelyard
 from steelyard.datasets import Dataset
-from steelyard.experiments.streams import Source, opened
+from steelyard.experiments.streams import Source, hottest_key, opened
 from steelyard.schemes import KeyGrouping
 from steelyard.simulator import (
     Cluster,
@@ -68,9 +70,10 @@ class Configuration:
 
     @property
     def id(self) -> str:
-        """Two configurations have the same id if they do the same."""
-        measured = [f.__qualname__ for f in (self.measure, self.without_simulation) if f]
-        parts = (steelyard.__version__, *measured, *map(repr, self._identity()))
+        """Two configurations have the same id if they do the same, by the same code."""
+        functions = [f for f in (self.measure, self.without_simulation) if f]
+        called = [f"{f.__module__}.{f.__qualname__}" for f in functions]
+        parts = (_code(), *called, *map(repr, self._identity()))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def _identity(self) -> tuple[object, ...]:
@@ -127,6 +130,15 @@ class Configuration:
         return self.stream.messages * 1.2e-7 + slots * (pairs if delegated else 1) * 4e-5
 
 
+@cache
+def _code() -> str:
+    """A hash of all that results may depend on: not of commands and drawings."""
+    package = Path(steelyard.__path__[0])
+    files = (p for p in sorted(package.rglob("*.py")) if p.relative_to(package).parts[0] not in
+             ("cli", "report", "spark"))  # fmt: skip
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
 def run(configuration: Configuration) -> list[Measured]:
     """Simulate a configuration and measure what came of it."""
     if configuration.without_simulation is not None:
@@ -167,7 +179,7 @@ def totals(configuration: Configuration, outcome: Outcome) -> list[Measured]:
         "queue_length_max": float(outcome.queue_length.max()),
         "moves": float(outcome.moves.sum()),
         "signals": float(outcome.signals.sum()),
-        "hottest_copies": float(outcome.copies_of(0)),
+        "hottest_copies": float(outcome.copies_of(hottest_key(configuration.stream))),
         "slots_to_converge": math.nan if converged is None else float(converged),
     }
     if configuration.period is not None:

@@ -110,7 +110,7 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "CG reduces an imbalance over time until every worker has its share",
             "Analysis, fair assignment",
-            f"no worker above 95 % of what it can do, {{y,z}} clusters that got there in 200 slots "
+            f"no worker above 95 % of what it can do, {{y,z}} clusters that got there in time "
             f"with 100 virtual workers each: {reached[PAPER]} by the paper's rules (median of "
             f"those {medians[PAPER]} slots), {reached[STEADY]} by ours ({medians[STEADY]})",
             bool(grid[PAPER].notna().all()),
@@ -120,9 +120,9 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "The steady rules converge where the paper's do not",
             "Delegation",
-            f"slots by number of virtual workers, - is never, {_cells(results)}: paper's "
+            f"slots by number of virtual workers (- never, . not run), {_cells(results)}: paper's "
             f"{by_count[PAPER]}; steady {by_count[STEADY]}",
-            bool(grid[STEADY].notna().all()),
+            bool(grid[STEADY].notna().all() and grid[PAPER].isna().any()),
             why="Fewer than 20 virtual workers cannot be shared out finely enough.",
             ours=True,
         ),
@@ -159,10 +159,20 @@ def _by(results: Results, column: str, scheme: str, metric: str, **labels: objec
         index=column, columns="cluster", values="value", dropna=False, aggfunc=lambda v: v.iloc[0]
     )
     cells = [m for cell in CELLS if (m := settings.machines(*cell)) in table.columns]
+    run = {
+        (at, cell): value
+        for at, cell, value in zip(rows[column], rows["cluster"], rows["value"], strict=True)
+    }
     return "; ".join(
-        f"{at}: " + " ".join("-" if math.isnan(v) else f"{v:.0f}" for v in table.loc[at, cells])
-        for at in table.index
+        f"{at}: " + " ".join(_slots(run.get((at, cell))) for cell in cells) for at in table.index
     )
+
+
+def _slots(slots: float | None) -> str:
+    """A number, - for never, . for what was not run."""
+    if slots is None:
+        return "."
+    return "-" if math.isnan(slots) else f"{slots:.0f}"
 
 
 EXPERIMENT = Experiment(

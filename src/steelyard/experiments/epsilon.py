@@ -72,6 +72,19 @@ def claims(results: Results) -> list[Claim]:
                 bool(kg * 0.98 <= memory.min() and memory.max() <= sg * 1.02),
             )
         )
+    made.append(
+        Claim(
+            "Epsilon 0.01 is a middle ground between imbalance and memory",
+            "Q1, epsilon",
+            "wp, epsilon 0.001, 0.01, 0.1: memory "
+            + ", ".join(
+                f"{results.by('epsilon', 'memory', dataset='wp', scheme='CG over PoRC')[e]:.2f}"
+                for e in (0.001, 0.01, 0.1)
+            ),
+            None,
+            why="A choice, not a finding.",
+        )
+    )
     copies = results.totals("hottest_copies", scheme=DIRECT)
     copies = copies[copies["epsilon"] > 1 / (WORKERS - 1)]
     most = copies.groupby(["dataset", "skew"], dropna=False)["value"].max()

@@ -1,5 +1,8 @@
 """Machines of unequal speed: y of ten are z times as fast as the others."""
 
+import math
+from typing import Any
+
 from steelyard.experiments import settings
 from steelyard.experiments.configuration import Configuration, Measured, series
 from steelyard.experiments.experiment import Experiment, Panel, Scale
@@ -9,7 +12,8 @@ from steelyard.simulator import Outcome
 
 WORKERS, VIRTUAL = 10, 10
 FAST, TIMES = 3, 5
-SHOWN = ("KG", "SG", settings.PAPER, settings.STEADY)
+CG = (settings.PAPER, settings.STEADY, settings.COMPARED)
+SHOWN = ("KG", "SG", *CG)
 
 
 def configurations(scale: Scale) -> list[Configuration]:
@@ -37,6 +41,7 @@ def configurations(scale: Scale) -> list[Configuration]:
                     measure=series_and_overload if is_shown else None,
                 )
                 for name, grouping in settings.groupings(VIRTUAL, *SHOWN).items()
+                if is_shown or name != settings.COMPARED
             ]
     return made
 
@@ -62,73 +67,105 @@ def overloaded(configuration: Configuration, outcome: Outcome) -> list[Measured]
     owned = outcome.owned[: loads.shape[0]]
     optimal = fair * owned.sum(axis=1, keepdims=True)
     enough = (owned >= optimal) & over
-    return [Measured("overloaded_that_own_enough", float(enough.sum() / max(over.sum(), 1)))]
+    part = float(enough.sum() / over.sum()) if over.any() else math.nan
+    return [Measured("overloaded_that_own_enough", part)]
 
 
 def claims(results: Results) -> list[Claim]:
     """The shown cell, the table, and the analysis' thresholds."""
     made = []
-    cell = settings.machines(FAST, TIMES)
     for dataset in ("wp", "zf"):
-        own = {"dataset": dataset, "cluster": cell}
-        queue = {s: growth(results, "queue_length_max_min", scheme=s, **own) for s in SHOWN}
-        late = {s: results.value("latency_p99", scheme=s, **own) for s in SHOWN}
-        balance = {s: growth(results, "utilisation_max_min", scheme=s, **own) for s in SHOWN}
-        enough = results.value("overloaded_that_own_enough", scheme=settings.PAPER, **own)
-        made += [
-            Claim(
-                f"{dataset}, {cell}: queues and latency grow under KG and SG, and are lower "
-                "under CG",
-                "Q2, heterogeneous",
-                f"queue, max - min, in the last tenth: {_of(queue)}; p99 latency: {_of(late)} s",
-                all(
-                    queue[cg] < min(queue["KG"], queue["SG"])
-                    and late[cg] < min(late["KG"], late["SG"])
-                    for cg in (settings.PAPER, settings.STEADY)
-                ),
-                why="The peak hours bring more than the whole cluster can do, so that queues "
-                "grow under every scheme and drain at night. There everybody is busy, and the "
-                "steady rules hold still in a worse place than the paper's."
-                if dataset == "wp"
-                else "",
-            ),
-            Claim(
-                f"{dataset}, {cell}: CG keeps the imbalance close to zero",
-                "Q2, heterogeneous",
-                f"utilisation, max - min, in the last tenth: {_of(balance, '.2f')}",
-                balance[settings.STEADY] < 0.25,
-                why="With 10 virtual workers one of them is 18 % of what a slow machine can do: "
-                "shares cannot be closer than that.",
-            ),
-            Claim(
-                f"{dataset}, {cell}: a worker with more than theta_b times its fair load, "
-                "theta_b = 1 + epsilon, owns at least its optimal number of virtual workers",
-                "Analysis, fair assignment",
-                f"{enough:.1%} of such workers and slots do",
-                enough >= 0.95,
-                why="The paper writes theta_b = 1 + epsilon n alpha with an absolute epsilon; for "
-                "a PoRC epsilon that is relative to the mean this is 1 + epsilon. PoRC bounds "
-                "what a virtual worker got since the start; in a single slot it may get more.",
-            ),
-        ]
+        made += _claims_of_the_shown(results, dataset)
     table = results.totals("latency_p99", dataset="wp").pivot_table(
         index="cluster", columns="scheme", values="value"
     )
-    better = {
-        cg: int((table[cg] < table[["KG", "SG"]].min(axis=1)).sum())
-        for cg in (settings.PAPER, settings.STEADY)
-    }
-    made.append(
+    best = table[["KG", "SG"]].min(axis=1)
+    better = {cg: int((table[cg] < best).sum()) for cg in (settings.PAPER, settings.STEADY)}
+    against = table[settings.STEADY] / table[settings.PAPER]
+    made += [
         Claim(
-            "wp: the same for all y and z",
+            "wp: CG does better for all y and z",
             "Q2, heterogeneous",
-            f"p99 latency below KG's and SG's in {better[settings.PAPER]} (paper's rules) and "
-            f"{better[settings.STEADY]} (steady rules) of {len(table)} clusters",
-            min(better.values()) == len(table),
-            why="Where one machine is twice as fast, SG is nearly fair already, and a virtual "
-            "worker, a tenth of a worker, is more than a share is off by.",
+            f"p99 latency below KG's and SG's in {better[settings.PAPER]} of {len(table)} clusters",
+            better[settings.PAPER] == len(table),
+        ),
+        Claim(
+            "wp: with 10 virtual workers the steady rules do as well as the paper's",
+            "Q2, heterogeneous",
+            f"p99 latency below KG's and SG's in {better[settings.STEADY]} of {len(table)} "
+            f"clusters; against the paper's rules: median {against.median():.1f} times, "
+            f"{int((against > 1).sum())} clusters worse",
+            bool(against.median() <= 1.1),
+            why="They hold still where one virtual worker is more than a share is off by. In the "
+            "peak hours everybody is busy, and where they stood then, they stay.",
+            ours=True,
+        ),
+    ]
+    return made
+
+
+def _claims_of_the_shown(results: Results, dataset: str) -> list[Claim]:
+    own: dict[str, Any] = {"dataset": dataset, "cluster": settings.machines(FAST, TIMES)}
+    queue = {s: growth(results, "queue_length_max_min", scheme=s, **own) for s in SHOWN}
+    early = {s: growth(results, "queue_length_max_min", until=0.2, scheme=s, **own) for s in SHOWN}
+    late = {s: results.value("latency_p99", scheme=s, **own) for s in SHOWN}
+    balance = {s: growth(results, "utilisation_max_min", scheme=s, **own) for s in SHOWN}
+    enough = results.value("overloaded_that_own_enough", scheme=settings.PAPER, **own)
+    paper, steady, compared = CG
+    label = f"{dataset}, {own['cluster']}"
+    made = [
+        Claim(
+            f"{label}: queues and latency grow under KG and SG, and are lower under CG",
+            "Q2, heterogeneous",
+            f"queue, max - min, in the last tenth: {_of(queue)}; p99 latency: {_of(late)} s",
+            all(queue[s] > 2 * early[s] for s in ("KG", "SG"))
+            and queue[paper] < min(queue["KG"], queue["SG"])
+            and late[paper] < min(late["KG"], late["SG"]),
+        ),
+        Claim(
+            f"{label}: CG keeps the imbalance close to zero",
+            "Q2, heterogeneous",
+            f"utilisation, max - min, in the last tenth: {_of(balance, '.2f')}",
+            balance[paper] < 0.25,
+            why="With 10 virtual workers one of them is 18 % of what a slow machine can do: "
+            "shares cannot be closer than that.",
+        ),
+        Claim(
+            f"{label}: a worker with more than theta_b times its fair load, theta_b = 1 + "
+            "epsilon, owns at least its optimal number of virtual workers",
+            "Analysis, fair assignment",
+            f"{enough:.1%} of such workers and slots do",
+            None if math.isnan(enough) else enough >= 0.99,
+            why="The paper writes theta_b = 1 + epsilon n alpha with an absolute epsilon; for a "
+            "PoRC epsilon that is relative to the mean this is 1 + epsilon.",
+        ),
+        Claim(
+            f"{label}: told what is fair when all are busy, the steady rules do better",
+            "Q2, heterogeneous",
+            f"p99 latency, s: paper's {late[paper]:,.0f}, steady {late[steady]:,.0f}, compared "
+            f"{late[compared]:,.0f}",
+            late[compared] <= min(late[paper], late[steady]),
+            why="The peak hours bring more than the whole cluster can do: thresholds say nothing "
+            "then."
+            if dataset == "wp"
+            else "The load never reaches 90 %, so that nobody is told.",
+            ours=True,
+        ),
+    ]
+    if dataset == "wp":
+        waiting = results.over_time("queue_length_max_min", scheme=paper, **own)
+        later = waiting[waiting.index > 6 * 3600]
+        made.append(
+            Claim(
+                f"{label}: under CG there is a spike of the queue length after 17 hours",
+                "Q2, heterogeneous",
+                f"the greatest, {later.max():,.0f} messages, is at {later.idxmax() / 3600:.1f} "
+                "hours",
+                bool(15 <= later.idxmax() / 3600 <= 22),
+                why="The paper blames the choice of utilisation as the measure; here the load is "
+                "above 100 % from 12 to 21 hours, and the queue is longest at the end of that.",
+            )
         )
-    )
     return made
 
 

@@ -29,10 +29,10 @@ def panels(where: dict[str, object], title: str = "", lines: str = "scheme") -> 
     )
 
 
-def growth(results: Results, metric: str, **labels: object) -> float:
-    """The mean of a series over the last tenth of the time."""
+def growth(results: Results, metric: str, until: float = 1.0, **labels: object) -> float:
+    """The mean of a series over a tenth of the time: the last, or the one until a part of it."""
     values = results.over_time(metric, **labels)
     if values.empty:
         return math.nan
-    end = values.index.max()
-    return float(values[values.index > 0.9 * end].mean())
+    place = values.index / values.index.max()
+    return float(values[(place > until - 0.1) & (place <= until)].mean())

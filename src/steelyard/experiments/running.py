@@ -4,12 +4,15 @@ An experiment and a folder enter; its table leaves. What a folder holds already 
 so that a run that was stopped goes on where it was.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
+import pyarrow as pa
 
+from steelyard.experiments import named
 from steelyard.experiments.configuration import Configuration, Measured, run
 from steelyard.experiments.experiment import Experiment, Scale
 from steelyard.experiments.results import COLUMNS, Results, as_table
@@ -35,7 +38,7 @@ class Store:
         """All that is known, with the ids of the configurations."""
         files = [self._table] if self._table.exists() else []
         files += sorted(self._parts.glob("*.parquet")) if self._parts.exists() else []
-        tables = [pd.read_parquet(file) for file in files]
+        tables = [table for file in files if (table := _read(file)) is not None]
         if not tables:
             return pd.DataFrame(columns=[*COLUMNS, "configuration"])
         return pd.concat(tables, ignore_index=True)
@@ -49,19 +52,26 @@ class Store:
         unfinished.replace(path)
 
     def finish(self, configurations: Sequence[Configuration]) -> pd.DataFrame:
-        """Join the parts: the results of these configurations, in their order, and no others."""
-        order = {configuration.id: i for i, configuration in enumerate(configurations)}
-        table = self.read().drop_duplicates()
-        table = table[table["configuration"].isin(order)]
-        place = table["configuration"].map(order)
-        table = table.iloc[place.argsort(kind="stable")].reset_index(drop=True)
+        """Join the parts, and hand out the results of these configurations, in their order.
+
+        Results of other configurations, as of another scale, are kept in the Parquet table.
+        """
+        known = self.read().drop_duplicates()
         unfinished = self._table.with_suffix(".unfinished")
-        table.to_parquet(unfinished, index=False)
+        known.to_parquet(unfinished, index=False)
         unfinished.replace(self._table)
-        table[COLUMNS].to_csv(self._csv, index=False)
         for part in self._parts.glob("*"):
             part.unlink()
+        order = {configuration.id: i for i, configuration in enumerate(configurations)}
+        table = known[known["configuration"].isin(order)]
+        place = table["configuration"].map(order)
+        table = table.iloc[place.argsort(kind="stable")].reset_index(drop=True)
+        table[COLUMNS].to_csv(self._csv, index=False)
         return table
+
+    def has_all(self, configurations: Sequence[Configuration]) -> bool:
+        """Whether all of these have been run."""
+        return {c.id for c in configurations} <= set(self.read()["configuration"])
 
 
 def reproduce(
@@ -89,6 +99,26 @@ def reproduce(
         name: Results(stores[name].finish(configurations))
         for name, configurations in wanted.items()
     }
+
+
+def finished(folder: Path, scale: Scale, names: Sequence[str]) -> dict[str, Results]:
+    """The results of those experiments that a folder has whole, at this scale."""
+    found = {}
+    for name in names:
+        store = Store(folder, name)
+        configurations = named(name).configurations(scale)
+        if store.has_all(configurations):
+            found[name] = Results(store.finish(configurations))
+    return found
+
+
+def _read(file: Path) -> pd.DataFrame | None:
+    """A table; None, and a warning, if the file is damaged: what was in it is run again."""
+    try:
+        return pd.read_parquet(file)
+    except (OSError, pa.ArrowException) as error:
+        warnings.warn(f"{file} is damaged and left out: {error}", stacklevel=2)
+        return None
 
 
 def _missing(configurations: Sequence[Configuration], store: Store) -> list[Configuration]:

@@ -5,6 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -13,6 +14,9 @@ from steelyard.datasets.loading import Loaded, OnMalformed, load
 
 _IN_MEMORY = 30_000_000
 """Streams up to this many messages are made once and kept for the next configuration."""
+
+_MOST_KEYS = 50_000_000
+"""Where there could be more, those that occur are numbered anew."""
 
 _DAY = 86_400.0
 
@@ -66,6 +70,8 @@ class FileStream:
         """The messages, their keys numbered by how often they occur, the hottest 0."""
         loaded = _load(self.path, self.format, self.key, self.time, self.on_malformed)
         column = loaded.messages["key"].combine_chunks()
+        if pa.types.is_nested(column.type):
+            raise ValueError(f"keys of type {column.type} cannot be simulated; name another column")
         encoded = pc.dictionary_encode(column, null_encoding="encode")
         numbers = encoded.indices.to_numpy()
         times = _times(loaded)
@@ -88,13 +94,29 @@ def opened(stream: Source) -> Stream:
     """The messages of a stream, in memory unless there are too many."""
     if isinstance(stream, FileStream):
         return stream.open()
+    is_wide = stream.keys > _MOST_KEYS
     if stream.messages > _IN_MEMORY:
+        if is_wide:
+            raise ValueError(
+                f"{stream.messages:,} messages of {stream.name} have too many keys to simulate; "
+                f"take a fraction with at most {_IN_MEMORY:,} messages"
+            )
         return stream
     chunks = list(stream.chunks())
-    return ArrayStream(
-        np.concatenate([chunk.keys for chunk in chunks]),
-        np.concatenate([chunk.times for chunk in chunks]),
-    )
+    keys = np.concatenate([chunk.keys for chunk in chunks])
+    if is_wide:  # number those that occur, in the same order
+        keys = np.unique(keys, return_inverse=True)[1].astype(np.uint32)
+    return ArrayStream(keys, np.concatenate([chunk.times for chunk in chunks]))
+
+
+@lru_cache(maxsize=4)
+def hottest_key(stream: Source) -> int:
+    """The key that most messages have."""
+    messages = opened(stream)
+    counts = np.zeros(messages.keys, np.int64)
+    for chunk in messages.chunks():
+        counts += np.bincount(chunk.keys, minlength=counts.size)
+    return int(counts.argmax())
 
 
 @lru_cache(maxsize=1)

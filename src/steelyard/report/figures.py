@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.legend_handler import HandlerTuple
 from matplotlib.ticker import FuncFormatter
 
 from steelyard.experiments import Experiment, Panel, Results
@@ -34,7 +35,8 @@ _STYLES: dict[str, tuple[str, Any, str]] = {
     "plans": ("#0072B2", (0, (6, 1, 1, 1)), "*"),
     "D-Choices": ("#E69F00", (0, (3, 1, 1, 1, 1, 1)), "<"),
     "W-Choices": ("#56B4E9", (0, (1, 1)), ">"),
-    "PoRC graded, fading": ("#882255", "solid", "o"),
+    "PoRC graded, fading": ("#882255", (0, (8, 1)), "D"),
+    "CG compared": ("#882255", (0, (8, 1)), "D"),
     "paper's rules": ("#D55E00", (0, (5, 1.5)), "s"),
     "steady rules": ("#000000", "solid", "P"),
     "paper's rules, noise": ("#E69F00", (0, (1, 1)), "v"),
@@ -204,12 +206,22 @@ def _styled(panel: Panel, rows: pd.DataFrame) -> "zip[Any]":
 
 
 def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
+    # A scheme that is a bar in one panel and a line in another is explained by both.
     found: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
+            known = found.get(label, ())
+            if type(handle) not in map(type, known):
+                found[label] = (*known, handle)
     if len(found) > 1:
         widest = 0.55 + 0.075 * max(map(len, found))  # inches: a line, and the letters
         most = max(1, int(figure.get_figwidth() / widest))
         columns = math.ceil(len(found) / math.ceil(len(found) / most))
-        figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns)
+        figure.legend(
+            list(found.values()),
+            list(found),
+            loc="outside lower center",
+            ncols=columns,
+            handler_map={tuple: HandlerTuple(ndivide=None)},
+            handlelength=4 if any(len(handles) > 1 for handles in found.values()) else 2.5,
+        )

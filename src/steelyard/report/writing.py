@@ -1,17 +1,16 @@
 """Write figures, claims and the page of a reproduction into its folder."""
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from steelyard.experiments import Claim, Experiment, Results
+from steelyard.experiments import Claim, Results, named
 from steelyard.report.claims import claims_in_markdown
 from steelyard.report.figures import draw
 from steelyard.report.page import Section, page
 
 
 def write_report(
-    experiments: Sequence[Experiment],
     results: Mapping[str, Results],
     folder: Path,
     fraction: float,
@@ -19,8 +18,9 @@ def write_report(
 ) -> dict[str, list[Claim]]:
     """NAME.png and NAME.svg for each experiment, claims.md and report.html for all."""
     sections = []
-    for experiment in experiments:
-        figure = draw(experiment, results[experiment.name])
+    for name in results:
+        experiment = named(name)
+        figure = draw(experiment, results[name])
         figure.savefig(folder / f"{experiment.name}.svg", metadata={"Date": None})
         picture = io.BytesIO()
         figure.savefig(picture, format="png", dpi=130)

@@ -11,13 +11,18 @@ from pyspark.sql import functions as F
 
 @contextmanager
 def session(name: str, master: str = "local[*]") -> Iterator[SparkSession]:
-    """Start Spark, or join one that runs in this process; stop what was started."""
+    """Start Spark, or join one that runs in this process; stop what was started.
+
+    `sc://host` is the address of a Spark Connect server.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    running = SparkSession.getActiveSession()
+    # The first is this thread's session, the second that of any thread.
+    running = SparkSession.getActiveSession() or getattr(SparkSession, "_instantiatedSession", None)
     if running is not None:
         yield running
         return
-    builder = SparkSession.builder.master(master).appName(name)
+    builder = SparkSession.builder.appName(name)
+    builder = builder.remote(master) if master.startswith("sc://") else builder.master(master)
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -23,8 +24,8 @@ def run_tasks(
 ) -> Iterator[list[tuple[Item, Result]]]:
     """Run `work` on every item; each batch is one task, and `at_once` of them run at a time.
 
-    The first error stops the rest. Items, results and `work` are pickled: the Python of the
-    executors needs this package.
+    The first error stops the rest, as does leaving the loop. Items, results and `work` are
+    pickled: the Python of the executors needs this package.
 
     >>> done = run_tasks(spark, [[1, 2], [3]], abs, at_once=2)
     >>> sorted(pair for batch in done for pair in batch)
@@ -32,24 +33,28 @@ def run_tasks(
     """
     waiting = list(batches)
     running: dict[Future[list[Result]], Sequence[Item]] = {}
-    with ThreadPoolExecutor(max_workers=at_once) as pool:
-        try:
-            while waiting or running:
-                while waiting and len(running) < at_once:
-                    batch = waiting.pop(0)
-                    running[pool.submit(_run_one_task, spark, batch, work)] = batch
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    batch = running.pop(future)
-                    yield list(zip(batch, future.result(), strict=True))
-        finally:
-            for future in running:
-                future.cancel()
+    tag = f"steelyard-{uuid4()}"
+    pool = ThreadPoolExecutor(max_workers=at_once)
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                batch = waiting.pop(0)
+                running[pool.submit(_run_one_task, spark, tag, batch, work)] = batch
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            # Results before errors: what is done is handed out.
+            for future in sorted(done, key=lambda future: future.exception() is not None):
+                batch = running.pop(future)
+                yield list(zip(batch, future.result(), strict=True))
+    finally:
+        if running:
+            spark.interruptTag(tag)
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _run_one_task(
-    spark: SparkSession, batch: Sequence[Item], work: Callable[[Item], Result]
+    spark: SparkSession, tag: str, batch: Sequence[Item], work: Callable[[Item], Result]
 ) -> list[Result]:
+    spark.addTag(tag)
     rows = [(number, pickle.dumps(item)) for number, item in enumerate(batch)]
     function = pickle.dumps(work)
 
