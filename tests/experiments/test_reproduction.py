@@ -75,7 +75,6 @@ def test_memory_is_ordered_as_the_paper_says(reproduced, workers):
         ("homogeneous", "wp: PKG is nearly perfect with 5 and 10"),
         ("homogeneous", "zf: queue length and latency differ"),
         ("heterogeneous", "wp, {3,5}: queues and latency grow"),
-        ("sources", "wp: imbalance and memory stay"),
         ("delegation", "The steady rules converge"),
         ("drift", "zf: loads that fade"),
     ],
@@ -171,7 +170,6 @@ def test_results_of_another_scale_are_kept(spark, reproduced):
         ("homogeneous", "wp: CH needs less", ("memory", {"scheme": "SG"}, 0.1)),
         ("heterogeneous", "wp, {3,5}: queues", ("latency_p99", {"scheme": "CG"}, 1000)),
         ("heterogeneous", "wp: CG does better", ("latency_p99", {"scheme": "CG"}, 1000)),
-        ("sources", "wp: imbalance and memory", ("memory", {"sources": 50}, 10)),
         ("delegation", "The steady rules", ("slots_to_converge", {"scheme": "steady rules"}, None)),
     ],
 )

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass, replace
 from zlib import crc32
 
+import pandas as pd
+
 from steelyard.delegation import Measure, Measurement, PaperRules, Rules, SteadyRules, Work
 from steelyard.experiments import settings
 from steelyard.experiments.configuration import Configuration, Measured
@@ -96,7 +98,7 @@ def claims(results: Results) -> list[Claim]:
     plain = {"virtual_workers": 100, "sources": 1}
     grid = {s: results.totals("slots_to_converge", scheme=s, **plain)["value"] for s in RULES}
     reached = {s: f"{values.notna().sum()} of {len(values)}" for s, values in grid.items()}
-    medians = {s: f"{values.median():.0f}" for s, values in grid.items()}
+    medians = {s: _slots(_median(values.dropna())) for s, values in grid.items()}
     by_count = {
         s: _by(results, "virtual_workers", s, "slots_to_converge", sources=1) for s in RULES
     }
@@ -166,6 +168,10 @@ def _by(results: Results, column: str, scheme: str, metric: str, **labels: objec
     return "; ".join(
         f"{at}: " + " ".join(_slots(run.get((at, cell))) for cell in cells) for at in table.index
     )
+
+
+def _median(values: pd.Series) -> float:
+    return float(values.median()) if len(values) else math.nan
 
 
 def _slots(slots: float | None) -> str:
