@@ -1,6 +1,7 @@
 """Every figure at a fiftieth of the size: files, values, and what the paper states of them."""
 
 import re
+from pathlib import Path
 
 import matplotlib.image
 import pandas as pd
@@ -185,3 +186,11 @@ def test_claims_can_fail(reproduced, name, said, change):
     made = experiments.named(name).claims(experiments.Results(table))
     (claim,) = [claim for claim in made if said in claim.said]
     assert claim.agrees is False, claim.measured
+
+
+def test_the_documented_claims_are_those_that_are_made(reproduced):
+    """Each has its row in the documentation, with the numbers of the full size."""
+    documented = (Path(__file__).parents[2] / "docs" / "paper-claims.md").read_text("utf-8")
+    for name, made in reproduced.claims.items():
+        for claim in made:
+            assert f"| {claim.said} | {claim.section}; {name} |" in documented

@@ -1,5 +1,6 @@
 """What several experiments share: the paper's schemes, its streams, its load."""
 
+import math
 from dataclasses import replace
 
 import pandas as pd
@@ -128,4 +129,7 @@ def listed(values: pd.Series, form: str = ".2g") -> str:
     >>> listed(pd.Series({5: 0.5, 10: 0.25}))
     '5: 0.5, 10: 0.25'
     """
-    return ", ".join(f"{at}: {value:{form}}" for at, value in values.items())
+    return ", ".join(
+        f"{at}: {'never' if math.isnan(value) else format(value, form)}"
+        for at, value in values.items()
+    )

@@ -54,8 +54,8 @@ def claims(results: Results) -> list[Claim]:
                 bool(
                     factor < 3.2 and imbalance.max().max() < 3.2 * max(0.01, imbalance.min().min())
                 ),
-                why="Judged by half a decade. Each source fills bins by its own counts, so that a key has other overflow "
-                "bins at each of them: memory grows with the sources."
+                why="Judged by half a decade. Each source fills bins by its own counts, so that "
+                "a key has other overflow bins at each of them: memory grows with the sources."
                 " With many sources a worker's share is off by more than epsilon: each source "
                 "moves virtual workers on its own.",
             )
