@@ -46,8 +46,8 @@ class Tally(NamedTuple):
     new_keys: Counts
     latencies: NDArray[np.int32]
     """By tick and latency bin."""
-    held: NDArray[np.uint64]
-    """A bit for each key and worker: it has held this key."""
+    held: NDArray[np.unsignedinteger]
+    """A bit for each key and worker: it has held this key; 16 bits each for few workers."""
     fresh: NDArray[np.uint64]
     """The same since the last periodic aggregation; empty if there is none."""
     partials: Counts
@@ -159,9 +159,10 @@ def _count(tally: Any, tick: Any, end_tick: Any, w: Any, key: Any, latency: Any)
     tally.latency[end_tick, w] += latency
     tally.latencies[end_tick, _latency_bin(latency)] += 1
     word, bit = w >> np.uintp(6), np.uint64(1) << np.uint64(w & np.uintp(63))
-    if tally.held[key, word] & bit == 0:
-        tally.held[key, word] |= bit
-        tally.new_keys[tick, w] += 1
+    # No branch: nobody has to wait for the memory to know how to go on.
+    held = np.uint64(tally.held[key, word])
+    tally.held[key, word] = held | bit
+    tally.new_keys[tick, w] += np.int64(held & bit == 0)
     if tally.fresh.size > 0 and tally.fresh[key, word] & bit == 0:
         tally.fresh[key, word] |= bit
         tally.partials[w] += 1

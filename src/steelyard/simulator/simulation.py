@@ -102,14 +102,15 @@ class _Simulation:
         self.end = end
         ticks = self.slots * self.ticks_per_slot
         words = (workers + 63) // 64
+        bits = np.uint16 if workers <= 16 else np.uint64  # less to fetch from memory
         self.tally = kernel.Tally(
             np.zeros((ticks + 1, workers), np.int64),
             np.zeros((ticks + 1, workers), np.int64),
             np.zeros((ticks + 1, workers)),
             np.zeros((ticks + 1, workers), np.int64),
             np.zeros((ticks + 1, kernel.LATENCY_BINS), np.int32),
-            np.zeros((stream.keys, words), np.uint64),
-            np.zeros((stream.keys if period else 0, words), np.uint64),
+            np.zeros((stream.keys, words), bits),
+            np.zeros((stream.keys if period else 0, words), bits),
             np.zeros(workers, np.int64),
         )
         self.acks = kernel.Acknowledgements(
