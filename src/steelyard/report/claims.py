@@ -12,7 +12,7 @@ def claims_in_markdown(claims: Mapping[str, Sequence[Claim]]) -> str:
     parts = []
     for title, ours in (("Claims of the paper", False), ("Claims of ours", True)):
         rows = [
-            f"| {_cell(claim.said)} | {claim.section}; {name} | {_cell(claim.measured)} | "
+            f"| {_cell(claim.said)} | {_cell(claim.section)}; {name} | {_cell(claim.measured)} | "
             f"{VERDICTS[claim.agrees]} | {_cell(claim.why)} |"
             for name, made in claims.items()
             for claim in made
