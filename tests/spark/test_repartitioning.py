@@ -37,7 +37,7 @@ def sizes(frame):
     more=st.lists(st.integers(0, 10_000), min_size=32, max_size=32),
     bins=st.integers(1, 12),
 )
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, suppress_health_check=list(HealthCheck))
 def test_native_routing_is_the_plans_own(spark, counts, more, bins):
     """The Spark expression sends every row where `RoutingPlan.route` sends it."""
     planner = Planner(bins, buckets=32)

@@ -1,6 +1,10 @@
 """Sessions for commands: join what runs, stop only what was started."""
 
+import subprocess
+import sys
 from threading import Thread
+
+import pyarrow.parquet as pq
 
 from steelyard.spark.session import parallelism, session
 
@@ -19,6 +23,22 @@ def test_a_running_session_is_joined_and_left_running(spark):
     thread.join()
     assert [spark, spark] == joined
     assert spark.range(3).count() == 3
+
+
+def test_a_command_starts_spark_of_its_own_and_stops_it(tmp_path):
+    """In a process without a session; Spark has little to say while it starts."""
+    command = [sys.executable, "-m", "steelyard.cli", "generate", "zf", "--fraction", "1e-5"]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "zf"), "--master", "local[1]"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "100 messages of zf are in" in done.stdout
+    assert "NativeCodeLoader" not in done.stderr
+    assert pq.read_table(tmp_path / "zf").num_rows == 100
 
 
 def test_parallelism_is_the_number_of_slots(spark):

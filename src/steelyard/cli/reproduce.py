@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from steelyard.cli.console import complain, console, progress_bar
+from steelyard.cli.console import complain, complaints, console, progress_bar
 
 
 def reproduce(
@@ -54,11 +54,11 @@ def reproduce(
     from steelyard.report.writing import write_report
     from steelyard.spark.session import session
 
+    complaints.print("Starting Spark", style="dim")
+    with session("steelyard reproduce", master) as spark, progress_bar() as progress:
+        bar = progress.add_task("Simulating", total=total)
+        run(spark, chosen, out, size, lambda done: progress.advance(bar, done))
     with progress_bar() as progress:
-        bar = progress.add_task("Starting Spark", total=total)
-        with session("steelyard reproduce", master) as spark:
-            progress.update(bar, description="Simulating")
-            run(spark, chosen, out, size, lambda done: progress.advance(bar, done))
         # The page shows all that the folder has, not what was asked for last.
         results = finished(out, size, experiments.names())
         drawing = progress.add_task("Drawing", total=len(results))

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -31,6 +32,10 @@ def session(name: str, master: str = "local[*]") -> Iterator[SparkSession]:
     }
     if master.startswith("local"):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if not master.startswith("sc://"):
+        quiet = Path(__file__).with_name("log4j2.properties").as_uri()
+        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={quiet}"
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
