@@ -157,16 +157,11 @@ def _cells(results: Results) -> str:
 def _by(results: Results, column: str, scheme: str, metric: str, **labels: object) -> str:
     """Slots in the five cells, for each value of a column."""
     rows = results.totals(metric, scheme=scheme, **labels)
-    table = rows.pivot_table(
-        index=column, columns="cluster", values="value", dropna=False, aggfunc=lambda v: v.iloc[0]
-    )
-    cells = [m for cell in CELLS if (m := settings.machines(*cell)) in table.columns]
-    run = {
-        (at, cell): value
-        for at, cell, value in zip(rows[column], rows["cluster"], rows["value"], strict=True)
-    }
+    run = dict(zip(zip(rows[column], rows["cluster"], strict=True), rows["value"], strict=True))
+    cells = [m for cell in CELLS if (m := settings.machines(*cell)) in set(rows["cluster"])]
     return "; ".join(
-        f"{at}: " + " ".join(_slots(run.get((at, cell))) for cell in cells) for at in table.index
+        f"{at}: " + " ".join(_slots(run.get((at, cell))) for cell in cells)
+        for at in sorted(rows[column].unique())
     )
 
 

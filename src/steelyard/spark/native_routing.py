@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from steelyard.routing_plan import RoutingPlan
-from steelyard.spark.columns import HIDDEN
+from steelyard.spark.columns import HIDDEN, named
 
 BIN = f"{HIDDEN}bin"
 _BUCKET, _SALT, _CELL = f"{HIDDEN}bucket", f"{HIDDEN}salt", f"{HIDDEN}cell"
@@ -41,7 +41,7 @@ def with_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column, salt: Column) 
     else:
         found = F.col(_BUCKET)
     frame = frame.withColumn(BIN, found)
-    return frame.select(*(F.col(f"`{name.replace('`', '``')}`") for name in [*columns, BIN]))
+    return frame.select(*map(named, [*columns, BIN]))
 
 
 def _array(values: NDArray[np.integer]) -> Column:
