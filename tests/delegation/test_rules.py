@@ -417,6 +417,20 @@ def test_a_worker_resumes_exactly(rules, seen, cut):
 
 @BOTH
 @given(reports=REPORTS)
+def test_nothing_moves_without_a_busy_worker(rules, reports):
+    """Normal reports move nothing; idle ones only where a busy worker waits: nobody need wait."""
+    side = source(rules, workers=5)
+    slot = 0
+    for worker, later, state in reports:
+        slot += later
+        stirred = side.is_stirred
+        moves = side.acknowledge(worker, Report(slot, state))
+        assert not moves or state is BUSY or (state is IDLE and stirred)
+        assert stirred or state is BUSY or not side.is_stirred
+
+
+@BOTH
+@given(reports=REPORTS)
 def test_no_virtual_worker_is_ever_lost(rules, reports):
     """Whatever is reported, all of them stay owned, and moves tell what happened."""
     side = source(rules, workers=5)

@@ -89,7 +89,15 @@ class SourceSide(ABC):
 
     @abstractmethod
     def _react(self, worker: int, report: Report) -> list[Move]:
-        """Pair, after the first word from `worker` about a new slot."""
+        """Pair, after the first word from `worker` about a new slot.
+
+        A normal worker's report moves nothing; nor does an idle one's unless `is_stirred`.
+        """
+
+    @property
+    @abstractmethod
+    def is_stirred(self) -> bool:
+        """Whether a busy worker waits here to give: the next idle one may lead to a move."""
 
     def add_worker(self, worker: int | None = None) -> list[Move]:
         """Let a worker join, with an average worker's part."""

@@ -70,6 +70,10 @@ class _PaperSource(SourceSide):
                 moves += self.assignment.give(giver, taker)
         return moves
 
+    @property
+    def is_stirred(self) -> bool:
+        return bool(self._busy)
+
     def _join(self, worker: int) -> None:
         pass
 

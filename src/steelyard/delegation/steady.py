@@ -146,12 +146,16 @@ class _Standing:
     too_many_slot: int = -10
     lonely_slots: int = 0
     """Reports in a row as busy with a single virtual worker."""
-    traded_slot: int = -10
     traded: int = 0
-    """Virtual workers that it got, less those that it gave, at the end of that slot."""
+    """Virtual workers that it got, less those that it gave, at the end of `traded_slot`."""
+    traded_slot: int = -10
     retry: int = -1
     """The slot from which it may be tried again; -1: it is not in quarantine."""
     quarantine: int = _QUARANTINE[0]
+
+    def traded_in(self, slot: int) -> int:
+        """What it got, less what it gave, at the end of that slot."""
+        return self.traded if self.traded_slot == slot else 0
 
 
 class _SteadySource(SourceSide):
@@ -167,6 +171,10 @@ class _SteadySource(SourceSide):
         self._normal: set[int] = set()
         self._quarantined: set[int] = set()
         self._heed_ownership()
+
+    @property
+    def is_stirred(self) -> bool:
+        return bool(self._givers)
 
     def _join(self, worker: int) -> None:
         self._standings[worker] = _Standing()
@@ -205,13 +213,15 @@ class _SteadySource(SourceSide):
 
     def _react(self, worker: int, report: Report) -> list[Move]:
         standing = self._standings[worker]
-        self._note(worker, report)
-        self._learn(worker)
-        if self._is_quarantined(worker, report.state):
-            return []
         owned = self.assignment.count(worker)
+        self._note(worker, standing, report)
+        self._learn(standing, owned)
+        if owned and report.state is not Signal.BUSY:
+            standing.quarantine = _QUARANTINE[0]  # it copes: the next time counts as the first
+        if standing.retry >= 0:  # it owns nothing, and is left alone until it is tried again
+            return []
         # The report does not know yet what others traded with this worker at the end of its slot.
-        traded = self._traded(worker, report.slot)
+        traded = standing.traded_in(report.slot)
         moves: list[Move] = []
         if report.state is Signal.IDLE:
             wish = standing.step = min(standing.step, max(1, owned // _GROWTH))
@@ -225,8 +235,7 @@ class _SteadySource(SourceSide):
         standing.met = bool(moves) and standing.want == 0
         return moves
 
-    def _note(self, worker: int, report: Report) -> None:
-        standing = self._standings[worker]
+    def _note(self, worker: int, standing: _Standing, report: Report) -> None:
         same = standing.state is report.state and abs(report.slot - standing.slot) <= 2
         if not same:
             standing.since = report.slot
@@ -235,17 +244,17 @@ class _SteadySource(SourceSide):
             standing.step = 1
         elif standing.met:
             standing.step *= 2
-        self._wish(worker, 0)  # whatever it wished before is stale
+        if standing.want:
+            self._wish(worker, 0)  # whatever it wished before is stale
         standing.met = False
         standing.slot, standing.state = report.slot, report.state
         (self._normal.add if report.state is Signal.NORMAL else self._normal.discard)(worker)
 
-    def _learn(self, worker: int) -> None:
+    def _learn(self, standing: _Standing, owned: int) -> None:
         """Remember how many virtual workers were too many, and forget it when they are not."""
-        standing = self._standings[worker]
         if abs(standing.slot - standing.too_many_slot) > _MEMORY:
             standing.too_many = _UNKNOWN
-        measured_with = self.assignment.count(worker) - self._traded(worker, standing.slot)
+        measured_with = owned - standing.traded_in(standing.slot)
         if standing.state is Signal.BUSY:
             standing.too_many = min(standing.too_many, measured_with)
             standing.too_many_slot = standing.slot
@@ -277,7 +286,7 @@ class _SteadySource(SourceSide):
     def _trade(self, giver: int, taker: int, count: int, slot: int) -> list[Move]:
         for worker, change in ((giver, -count), (taker, count)):
             standing = self._standings[worker]
-            standing.traded = self._traded(worker, slot) + change
+            standing.traded = standing.traded_in(slot) + change
             standing.traded_slot = slot
         moves = self.assignment.give(giver, taker, count)
         self._standings[taker].retry = -1
@@ -285,10 +294,6 @@ class _SteadySource(SourceSide):
         if self.assignment.count(giver) == 0:
             self._quarantine(giver, slot)
         return moves
-
-    def _traded(self, worker: int, slot: int) -> int:
-        standing = self._standings[worker]
-        return standing.traded if standing.traded_slot == slot else 0
 
     def _waiting_for(self, worker: int) -> list[int]:
         mine = self._standings[worker]
@@ -322,7 +327,8 @@ class _SteadySource(SourceSide):
         for other in self._normal_workers(mine.slot):
             if mine.want == 0:
                 break
-            room = max(1, self.assignment.count(other) // 20) - self._traded(other, mine.slot)
+            traded = self._standings[other].traded_in(mine.slot)
+            room = max(1, self.assignment.count(other) // 20) - traded
             count = min(-mine.want, room)
             if count > 0:
                 moves += self._trade(worker, other, count, mine.slot)
@@ -337,13 +343,6 @@ class _SteadySource(SourceSide):
             and self.assignment.count(other) + 1 < standing.too_many
         ]
         return sorted(normal, key=lambda other: (-self.assignment.count(other), other))
-
-    def _is_quarantined(self, worker: int, state: Signal) -> bool:
-        """Whether a worker owns nothing, and so is to be left alone until it is tried again."""
-        standing = self._standings[worker]
-        if self.assignment.count(worker) and state is not Signal.BUSY:
-            standing.quarantine = _QUARANTINE[0]  # it copes: the next time counts as the first
-        return standing.retry >= 0
 
     def _quarantine(self, worker: int, slot: int) -> None:
         standing = self._standings[worker]

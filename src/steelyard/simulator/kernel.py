@@ -24,12 +24,15 @@ _FIRST_BIN = (1023 - 20) << 5
 
 
 class Workers(NamedTuple):
-    """What the workers are doing; all but the first two begin anew with each slot."""
+    """What the workers are doing."""
 
     free_at: Floats
     """When a worker will have finished all that it has."""
     era: Counts
     """The row of the timetable of speeds that `free_at` falls into."""
+    tick: Counts
+    """The tick that `free_at` falls into; what ends with a tick is not queued after it."""
+    tick_end: Floats
     idle: Floats
     """Seconds without work in this slot, so far."""
     work_seconds: Floats
@@ -61,6 +64,9 @@ class Acknowledgements(NamedTuple):
     pairs: Counts
     """worker * sources + source."""
     size: Counts
+    """Of the heap, and of `due`."""
+    due: Counts
+    """Pairs whose acknowledgements have arrived, in order; the simulation hands them over."""
     news_from: Floats
     """For each pair the time after which an acknowledgement brings news: the end of a slot.
 
@@ -84,10 +90,8 @@ def _push(acks: Any, time: Any, pair: Any) -> None:
 
 
 @compiled
-def pop_due(acks: Any, until: Any) -> Any:
-    """Take the earliest acknowledgement out of the heap if it is due; its pair, or -1."""
-    if acks.size[0] == 0 or acks.times[0] > until:
-        return -1
+def _pop(acks: Any) -> Any:
+    """Take the earliest acknowledgement out of the heap; its pair."""
     first = acks.pairs[0]
     acks.size[0] -= 1
     size = acks.size[0]
@@ -116,6 +120,8 @@ def pop_due(acks: Any, until: Any) -> Any:
 @compiled
 def _finish(workers: Any, w: Any, start: Any, work: Any, begins: Any, paces: Any) -> Any:
     """When work that starts at a time ends, through all changes of speed on the way."""
+    if begins.size == 1:
+        return start + work * paces[0, w]
     era = workers.era[w]
     while era + 1 < begins.size and begins[era + 1] <= start:
         era += 1
@@ -153,19 +159,59 @@ def exponential_work(seed: Any, message: Any) -> Any:
 
 
 @compiled
-def _count(tally: Any, tick: Any, end_tick: Any, w: Any, key: Any, latency: Any) -> None:
-    tally.arrivals[tick, w] += 1
-    tally.finishes[end_tick, w] += 1
-    tally.latency[end_tick, w] += latency
-    tally.latencies[end_tick, _latency_bin(latency)] += 1
-    word, bit = w >> np.uintp(6), np.uint64(1) << np.uint64(w & np.uintp(63))
-    # No branch: nobody has to wait for the memory to know how to go on.
-    held = np.uint64(tally.held[key, word])
-    tally.held[key, word] = held | bit
-    tally.new_keys[tick, w] += np.int64(held & bit == 0)
-    if tally.fresh.size > 0 and tally.fresh[key, word] & bit == 0:
-        tally.fresh[key, word] |= bit
-        tally.partials[w] += 1
+def _turn_over(workers: Any, w: Any, now: Any, end: Any, tick: Any, after_end: Any) -> None:
+    """Find the tick in which a worker's newest message ends; it never goes back."""
+    last = workers.tick[w]
+    while last < after_end and (end > (last + 1) * tick or now >= (last + 1) * tick):
+        last += 1
+    workers.tick[w] = last
+    workers.tick_end[w] = (last + 1) * tick if last < after_end else np.inf
+
+
+@compiled
+def _new_holdings(keys: Any, chosen: Any, held: Any, new: Any) -> None:
+    """Note which worker holds which key; add those that are new to the counts by worker.
+
+    A loop of its own and without a branch, so that many keys are fetched from memory at a time.
+    """
+    for i in range(keys.size):
+        w = np.uintp(chosen[i])
+        word, bit = w >> np.uintp(6), np.uint64(1) << np.uint64(w & np.uintp(63))
+        before = np.uint64(held[keys[i], word])
+        held[keys[i], word] = before | bit
+        new[w] += np.int64(before & bit == 0)
+
+
+@compiled
+def _remember(keys: Any, times: Any, chosen: Any, tick: Any, row: Any, tally: Any) -> None:
+    """Count, tick by tick, arrivals and the keys that workers have not held before."""
+    begin = 0
+    while begin < keys.size:
+        end = keys.size
+        if times[-1] >= (row + 1) * tick:
+            end = np.searchsorted(times, (row + 1) * tick)
+        arrivals = tally.arrivals[row]
+        for w in chosen[begin:end]:
+            arrivals[np.uintp(w)] += 1
+        _new_holdings(keys[begin:end], chosen[begin:end], tally.held, tally.new_keys[row])
+        begin, row = end, row + 1
+    if tally.fresh.size > 0:
+        _new_holdings(keys, chosen, tally.fresh, tally.partials)
+
+
+@compiled
+def _collect(acks: Any, until: Any, stirs: Any, sources: Any) -> Any:
+    """Move what is due from the heap to `due`, up to the first that may move a virtual worker.
+
+    True if there is such a one: the simulation must hand it over before anything else arrives.
+    """
+    while acks.size[0] > 0 and acks.times[0] <= until:
+        pair = _pop(acks)
+        acks.due[acks.size[1]] = pair
+        acks.size[1] += 1
+        if stirs[pair // sources]:
+            return True
+    return False
 
 
 @compiled
@@ -180,54 +226,55 @@ def advance(
     paces: Any,
     slot: Any,
     slot_start: Any,
+    slot_end: Any,
     tick: Any,
     key_work: Any,
     random_work: Any,
     seed: Any,
+    stirs: Any,
     workers: Any,
     tally: Any,
     acks: Any,
 ) -> Any:
-    """Let messages arrive from `position` on; return where it stopped.
+    """Let messages arrive from `position` on; tell where it stopped and whether the slot is over.
 
-    It stops for an acknowledgement that is due, and for want of room in the heap.
+    It stops for an acknowledgement that may move a virtual worker, and for want of room in the
+    heap. The bins of messages that arrived are replaced by their workers.
     """
     sources = owners.shape[0]
     after_end = tally.arrivals.shape[0] - 1
     listening = acks.news_from.size > 0
     source = (first_message + position) % sources
-    this_tick = np.int64(slot_start / tick + 0.5)
-    tick_end = (this_tick + 1) * tick
+    stopped = times.size
     for i in range(position, times.size):
         now = times[i]
         if listening:
             is_due = acks.size[0] > 0 and acks.times[0] <= now
-            if is_due or acks.size[0] == acks.times.size:
-                return i
+            if (is_due and _collect(acks, now, stirs, sources)) or acks.size[0] == acks.times.size:
+                stopped = i
+                break
         # Unsigned numbers: no check whether they count from the end.
         w = np.uintp(owners[source, np.uintp(bins[i])])
-        key = keys[i]
+        bins[i] = w
 
         work = 1.0
         if key_work.size > 0:
-            work = key_work[key]
+            work = key_work[keys[i]]
         if random_work:
             work = exponential_work(seed, first_message + i)
         start = workers.free_at[w]
-        if start < now:
-            workers.idle[w] += now - max(start, slot_start)
-            start = now
+        workers.idle[w] += max(0.0, now - max(start, slot_start))
+        start = max(start, now)
         end = _finish(workers, w, start, work, begins, paces)
         workers.free_at[w] = end
         workers.work_seconds[w] += end - start
 
-        while now >= tick_end and this_tick < after_end:
-            this_tick += 1
-            tick_end = (this_tick + 1) * tick
-        end_tick = this_tick
-        if end > tick_end:  # what finishes at the very end of a tick is not queued there
-            end_tick = min(np.int64(np.ceil(end / tick)) - 1, after_end)
-        _count(tally, np.uintp(this_tick), np.uintp(end_tick), w, key, end - now)
+        if end > workers.tick_end[w] or now >= workers.tick_end[w]:
+            _turn_over(workers, w, now, end, tick, after_end)
+        row = np.uintp(workers.tick[w])
+        tally.finishes[row, w] += 1
+        tally.latency[row, w] += end - now
+        tally.latencies[row, _latency_bin(end - now)] += 1
 
         if listening:
             pair = np.int64(w) * sources + source
@@ -237,4 +284,10 @@ def advance(
         source += 1
         if source == sources:
             source = 0
-    return times.size
+    done = slice(position, stopped)
+    first_row = np.int64(slot_start / tick + 0.5)
+    _remember(keys[done], times[done], bins[done], tick, first_row, tally)
+    is_over = stopped == times.size
+    if is_over and listening:
+        is_over = not _collect(acks, slot_end, stirs, sources)
+    return stopped, is_over

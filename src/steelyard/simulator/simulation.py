@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from steelyard.datasets.stream import Stream
-from steelyard.delegation import Measurement, Report, fair_busy_time
+from steelyard.delegation import Measurement, Report, Signal, fair_busy_time
 from steelyard.hashing import Hashes, hash_keys
 from steelyard.simulator import kernel
 from steelyard.simulator.cluster import Cluster, Floats
@@ -88,14 +88,23 @@ class _Simulation:
         self.compare_above = getattr(grouping, "compare_above", None)
         self.sides = [self.rules.worker(slot) for _ in range(cluster.workers)] if self.rules else []
         self.reports: list[Report | None] = [None] * cluster.workers
+        self.stirs = np.zeros(cluster.workers, np.bool_)
+        """Whose acknowledgements may move a virtual worker in this slot."""
         self.begins, self.speeds = _timetable(stream, cluster)
         self.paces = 1 / self.speeds
-        self.service = service or Deterministic()
-        if isinstance(self.service, PerKey):
-            self.service.require_fit(stream.keys)
+        if isinstance(service, PerKey):
+            service.require_fit(stream.keys)
+        self.key_work = service.work if isinstance(service, PerKey) else np.empty(0)
+        self.random_work = isinstance(service, Exponential)
+        self.work_seed = np.uint64(service.seed if isinstance(service, Exponential) else 0)
         workers, pairs = cluster.workers, cluster.workers * sources if self.rules else 0
         self.workers = kernel.Workers(
-            np.zeros(workers), np.zeros(workers, np.int64), np.zeros(workers), np.zeros(workers)
+            free_at=np.zeros(workers),
+            era=np.zeros(workers, np.int64),
+            tick=np.zeros(workers, np.int64),
+            tick_end=np.full(workers, tick),
+            idle=np.zeros(workers),
+            work_seconds=np.zeros(workers),
         )
         end = stream.time_of(stream.messages - 1) if stream.messages else 0.0
         self.slots = _slots_until(end, slot)
@@ -116,7 +125,8 @@ class _Simulation:
         self.acks = kernel.Acknowledgements(
             times=np.zeros(4 * pairs),
             pairs=np.zeros(4 * pairs, np.int64),
-            size=np.zeros(1, np.int64),
+            size=np.zeros(2, np.int64),
+            due=np.zeros(pairs + 1, np.int64),  # a pair brings news once a slot
             news_from=np.full(pairs, slot),  # there is no report before the first slot's end
         )
         self.moves = np.zeros(self.slots, np.int64)
@@ -152,45 +162,45 @@ class _Simulation:
     def _run_slot(self, number: int, messages: "_Hashed") -> None:
         begin, end = number * self.slot, (number + 1) * self.slot
         bins = self.sources.route(self.arrived, messages.hashes)
-        position = 0
-        while position < bins.size:
-            position = self._advance(position, messages, bins, begin)
-            until = messages.times[position] if position < bins.size else 0.0
-            self._deliver(number, until)
+        position, done = 0, False
+        while not done:
+            position, done = self._advance(position, messages, bins, begin, end)
+            self._deliver(number)
             self._make_room()
-        self._deliver(number, end)
         self.arrived += bins.size
         self._end_slot(number, begin, end)
 
     def _advance(
-        self, position: int, messages: "_Hashed", bins: NDArray[np.int32], begin: float
-    ) -> int:
-        service = self.service
-        return int(
-            kernel.advance(
-                position,
-                self.arrived,
-                messages.keys,
-                messages.times,
-                bins,
-                self.sources.owners,
-                self.begins,
-                self.paces,
-                self.slot,
-                begin,
-                self.tick,
-                service.work if isinstance(service, PerKey) else np.empty(0),
-                isinstance(service, Exponential),
-                np.uint64(service.seed if isinstance(service, Exponential) else 0),
-                self.workers,
-                self.tally,
-                self.acks,
-            )
+        self, position: int, messages: "_Hashed", bins: NDArray[np.int32], begin: float, end: float
+    ) -> tuple[int, bool]:
+        stopped, done = kernel.advance(
+            position,
+            self.arrived,
+            messages.keys,
+            messages.times,
+            bins,
+            self.sources.owners,
+            self.begins,
+            self.paces,
+            self.slot,
+            begin,
+            end,
+            self.tick,
+            self.key_work,
+            self.random_work,
+            self.work_seed,
+            self.stirs,
+            self.workers,
+            self.tally,
+            self.acks,
         )
+        return int(stopped), bool(done)
 
-    def _deliver(self, slot: int, until: float) -> None:
-        """Hand over the acknowledgements that are due, the earliest first."""
-        while (pair := kernel.pop_due(self.acks, until)) >= 0:
+    def _deliver(self, slot: int) -> None:
+        """Hand over the acknowledgements that have arrived, the earliest first."""
+        arrived = self.acks.due[: self.acks.size[1]].tolist()
+        self.acks.size[1] = 0
+        for pair in arrived:
             worker, source = divmod(pair, self.sources.count)
             report = self.reports[worker]
             if report is not None:
@@ -206,36 +216,32 @@ class _Simulation:
 
     def _end_slot(self, number: int, begin: float, end: float) -> None:
         workers = self.workers
-        waiting = workers.free_at < end
-        workers.idle[waiting] += end - np.maximum(workers.free_at[waiting], begin)
+        idle = workers.idle + np.maximum(0.0, end - np.maximum(workers.free_at, begin))
         self.owned[number] = self.sources.owned(self.cluster.workers)
-        ticks = slice(number * self.ticks_per_slot, (number + 1) * self.ticks_per_slot)
-        arrivals = self.tally.arrivals[ticks].sum(axis=0)
-        self.backlog += arrivals - self.tally.finishes[ticks].sum(axis=0)
-        self.held += self.tally.new_keys[ticks].sum(axis=0)
+        arrivals = self._in_slot(number, self.tally.arrivals)
+        self.backlog += arrivals - self._in_slot(number, self.tally.finishes)
+        self.held += self._in_slot(number, self.tally.new_keys)
         self.sources.end_slot()
         if self.sides and end > self.quiet:
-            self._report(number, end, arrivals)
+            self._report(number, end, arrivals, self.slot - idle)
         workers.idle[:] = 0
         workers.work_seconds[:] = 0
         if self.slots_per_period and (number + 1) % self.slots_per_period == 0:
             self._aggregate()
 
-    def _report(self, number: int, now: float, arrived: NDArray[np.int64]) -> None:
-        workers = self.workers
+    def _in_slot(self, number: int, by_tick: NDArray[np.int64]) -> NDArray[np.int64]:
+        first, ticks = number * self.ticks_per_slot, self.ticks_per_slot
+        counts: NDArray[np.int64] = by_tick[first]
+        return counts if ticks == 1 else by_tick[first : first + ticks].sum(axis=0)
+
+    def _report(self, number: int, now: float, arrived: NDArray[np.int64], busy: Floats) -> None:
         era = int(np.searchsorted(self.begins, now, "right")) - 1
-        measured = []
-        for worker in range(self.cluster.workers):
-            arrivals = int(arrived[worker])
-            mean = workers.work_seconds[worker] / arrivals if arrivals else 0.0
-            seen = Measurement(
-                arrivals=arrivals,
-                backlog=int(self.backlog[worker]),
-                service_time=float(mean or 1 / self.speeds[era, worker]),
-                busy=self.slot - float(workers.idle[worker]),
-                memory=int(self.held[worker]),
-            )
-            measured.append(seen)
+        # The mean of what arrived; of a worker to which nothing came, what one would have taken.
+        service_times = np.where(arrived, self.workers.work_seconds, self.paces[era])
+        service_times /= np.maximum(arrived, 1)
+        columns = (arrived, self.backlog, service_times, busy, self.held)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        measured = [Measurement(*row) for row in rows]
         fair = None
         if self.compare_above is not None:
             # What a slot brought, not what was done in it: nobody is busier than all the time.
@@ -245,10 +251,15 @@ class _Simulation:
                 measured = brought
             else:
                 fair = None
-        for worker, side in enumerate(self.sides):
-            owned = float(self.owned[number, worker])
+        for worker, (side, owned) in enumerate(
+            zip(self.sides, self.owned[number].tolist(), strict=True)
+        ):
             report = side.report(measured[worker], owned, now, fair)
             self.reports[worker] = report or self.reports[worker]
+        # A delegation moves nothing for a normal worker, and nothing while nobody is busy.
+        states = [report.state if report else Signal.NORMAL for report in self.reports]
+        stirred = Signal.BUSY in states or self.sources.are_stirred
+        self.stirs[:] = [stirred and state is not Signal.NORMAL for state in states]
 
     def _aggregate(self) -> None:
         """Every worker sends its partial states to the aggregator and forgets them."""

@@ -73,6 +73,11 @@ class Sources:
             self.owners[source, move.virtual] = move.taker
         return moves
 
+    @property
+    def are_stirred(self) -> bool:
+        """Whether a source has a busy worker that waits to give."""
+        return any(side.is_stirred for side in self._sides)
+
     def owned(self, workers: int) -> NDArray[np.float64]:
         """Virtual workers of each worker, on average over the sources."""
         counts: NDArray[np.int64] = np.bincount(self.owners.ravel(), minlength=workers)
