@@ -122,7 +122,7 @@ class Planner:
                     f"a planner for {planner.bins} bins and {planner.buckets} buckets cannot "
                     f"resume a plan for {plan.bins} and {plan.buckets}"
                 )
-            planner._plan = plan
+            planner._plan = replace(plan, counts=planner._counts, fair=planner._share)
         return planner
 
     def _place(
@@ -232,7 +232,9 @@ class Planner:
             parts = np.array(list(amounts.values()))
             bins_of[span] = list(amounts)
             ends[span] = np.rint(parts.cumsum() / parts.sum() * WHOLE)
-        plan = RoutingPlan(self.bins, starts, bins_of, ends, self._share, version)
+        plan = RoutingPlan(
+            self.bins, starts, bins_of, ends, self._share, version, counts, self._share
+        )
         return replace(plan, shares=plan.shares_of(counts))
 
 

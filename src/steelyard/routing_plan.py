@@ -5,14 +5,16 @@ depend on the order of the messages, and takes a few kilobytes to send.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from steelyard.plan_description import PlanDescription, describe
 
 Floats = NDArray[np.float64]
 
@@ -64,6 +66,10 @@ class RoutingPlan:
     shares: Floats = field(repr=False)
     """The share of the stream that each bin gets if it goes on as it was counted."""
     version: int = 0
+    counts: Floats | None = field(default=None, repr=False)
+    """The counts per bucket that the plan was made for, if they are known."""
+    fair: Floats | None = field(default=None, repr=False)
+    """The share of the stream that each bin should get: equal, or as the capacities are."""
 
     @classmethod
     def from_cells(cls, bins: int, cells: Sequence[Sequence[tuple[int, int]]]) -> Self:
@@ -188,6 +194,21 @@ class RoutingPlan:
         table = [low + self.ends[low:high].searchsorted(marks, "right") for low, high in spans]
         return np.concatenate(table), bits
 
+    def with_whole(self, buckets: Iterable[int]) -> "RoutingPlan":
+        """The same, but those of these buckets that are split go whole to their largest cell."""
+        split = set(self._split_buckets.tolist())
+        kept = np.ones(self.bins_of.size, bool)
+        ends, weights = self.ends.copy(), self.weights
+        for bucket in split.intersection(buckets):
+            span = self._span(bucket)
+            kept[span] = False
+            largest = int(span.start + weights[span].argmax())
+            kept[largest], ends[largest] = True, WHOLE
+        copies = np.add.reduceat(kept, self.starts[:-1], dtype=np.int64)
+        starts = np.concatenate(([0], copies.cumsum()))
+        plan = replace(self, starts=starts, bins_of=self.bins_of[kept], ends=ends[kept])
+        return plan if self.counts is None else replace(plan, shares=plan.shares_of(self.counts))
+
     def shares_of(self, counts: ArrayLike) -> Floats:
         """The share of each bin in a stream with these counts per bucket."""
         weights = checked_counts(counts, self.buckets)
@@ -195,6 +216,31 @@ class RoutingPlan:
         per_cell = np.repeat(weights, self.copies) * self.weights
         shares: Floats = np.bincount(self.bins_of, per_cell, self.bins) / (total or 1)
         return shares
+
+    def describe(self) -> PlanDescription:
+        """The hot buckets, the largest bin with and without the plan, and the copies of keys.
+
+        All of it for the counts that the plan was made for. Only a planner's plan knows them.
+
+        >>> from steelyard.planning import Planner
+        >>> print(Planner(bins=4, buckets=8).update([60, 1, 1, 1, 1, 1, 1, 1]).describe())
+        4 workers, 8 buckets of keys
+        largest worker   1.000 of its fair share (3.642 by key grouping)
+        copies of a key  1.375 on average (11 copies of 8 buckets)
+        hot              1 bucket is split
+          bucket       0  89.55 % of the stream, on 4 workers
+        """
+        if self.counts is None or self.fair is None:
+            raise ValueError(
+                "a plan that was read from JSON or made from cells does not know the counts it was "
+                "made for; describe the plan that a Planner, or steelyard.plan, gives"
+            )
+        if not self.counts.any():
+            raise ValueError(
+                "this plan was made before anything was counted; give counts to its planner's "
+                "update and describe the plan that it returns"
+            )
+        return describe(self.counts, self.copies, self.shares, self.fair)
 
     def moved_from(self, other: "RoutingPlan", counts: ArrayLike) -> float:
         """The share of a stream with these counts that has to change bins after `other`.

@@ -1,0 +1,106 @@
+"""What a routing plan does, in numbers and in words.
+
+The counts and shares of a plan enter; a description leaves that can be printed.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LISTED = 10
+"""So many hot buckets are named; the others are counted."""
+
+
+@dataclass(frozen=True)
+class HotBucket:
+    """A bucket that goes to more than one worker."""
+
+    bucket: int
+    share: float
+    """Its share of the stream."""
+    workers: int
+    """How many workers it goes to."""
+
+    def __str__(self) -> str:
+        share = f"{100 * self.share:6.2f} % of the stream"
+        return f"  bucket {self.bucket:>7} {share}, on {self.workers:,} workers"
+
+
+@dataclass(frozen=True)
+class PlanDescription:
+    """What a plan does for the stream that it was made for; `str` tells it in a few lines.
+
+    >>> hot = HotBucket(bucket=7, share=0.3, workers=2)
+    >>> print(PlanDescription(4, 64, (hot,), by_key_grouping=1.9, by_plan=1.0, bucket_copies=65))
+    4 workers, 64 buckets of keys
+    largest worker   1.000 of its fair share (1.900 by key grouping)
+    copies of a key  1.016 on average (65 copies of 64 buckets)
+    hot              1 bucket is split
+      bucket       7  30.00 % of the stream, on 2 workers
+    """
+
+    workers: int
+    buckets: int
+    hot: tuple[HotBucket, ...]
+    """The split buckets, those with the largest share first."""
+    by_key_grouping: float
+    """The largest ratio of a worker's share to its fair one if bucket b is whole on worker
+    `b mod workers`: a bucket is a key's hash modulo `buckets`, so this is a hash of the key too."""
+    by_plan: float
+    """The largest ratio of a worker's share to its fair one under the plan."""
+    bucket_copies: int
+    """The workers of each bucket, added up."""
+
+    @property
+    def copies_per_key(self) -> float:
+        """On how many workers a key is, on average: keys are spread evenly over the buckets."""
+        return self.bucket_copies / self.buckets
+
+    def __str__(self) -> str:
+        largest = (
+            f"{self.by_plan:.3f} of its fair share ({self.by_key_grouping:.3f} by key grouping)"
+        )
+        copies = f"({self.bucket_copies:,} copies of {self.buckets:,} buckets)"
+        lines = [
+            f"{self.workers:,} workers, {self.buckets:,} buckets of keys",
+            f"largest worker   {largest}",
+            f"copies of a key  {self.copies_per_key:.3f} on average {copies}",
+            f"hot              {_how_many(len(self.hot))}",
+        ]
+        lines += map(str, self.hot[:_LISTED])
+        if len(self.hot) > _LISTED:
+            lines.append(f"  and {len(self.hot) - _LISTED:,} more")
+        return "\n".join(lines)
+
+
+def describe(
+    counts: NDArray[np.float64],
+    copies: NDArray[np.int64],
+    shares: NDArray[np.float64],
+    fair: NDArray[np.float64],
+) -> PlanDescription:
+    """The description of a plan: counts and copies are by bucket, shares and fair ones by worker.
+
+    >>> ones = np.ones(2, np.int64)
+    >>> describe(np.array([3.0, 1.0]), ones, np.array([0.75, 0.25]), np.array([0.5, 0.5])).by_plan
+    1.5
+    """
+    parts = counts / counts.sum()
+    split = np.flatnonzero(copies > 1)
+    split = split[np.argsort(-parts[split], kind="stable")]
+    grouped = np.bincount(np.arange(counts.size) % fair.size, parts, fair.size)
+    return PlanDescription(
+        workers=fair.size,
+        buckets=counts.size,
+        hot=tuple(HotBucket(int(b), float(parts[b]), int(copies[b])) for b in split),
+        by_key_grouping=float((grouped / fair).max()),
+        by_plan=float((shares / fair).max()),
+        bucket_copies=int(copies.sum()),
+    )
+
+
+def _how_many(split: int) -> str:
+    if not split:
+        return "no bucket is split"
+    return "1 bucket is split" if split == 1 else f"{split:,} buckets are split"
