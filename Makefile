@@ -2,22 +2,35 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-PINNED := .venv/.pinned
+# Of the environment whose file is being made: .venv, or .venv-latest.
+PIP = $(@D)/bin/python -m pip install --quiet --disable-pip-version-check
 READY := .venv/.ready
+LATEST := .venv-latest/.ready
+# Those on a cluster start sessions of their own kind, and take minutes.
+SPARK_TESTS := -m 'not cluster' tests/spark src/steelyard/spark
 
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
 
 # The environment is made anew when the pins change.
-$(PINNED): requirements.lock
+.venv/.pinned: requirements.lock
 	@python=$$(scripts/find-python) && rm -rf .venv && "$$python" -m venv .venv
 	@echo "Installing the pinned packages into .venv (a few minutes the first time)"
 	@$(PIP) --requirement requirements.lock
 	@touch $@
 
-$(READY): $(PINNED) pyproject.toml
+# The newest Spark among otherwise the same pins: what requirements-latest.lock names takes the
+# place of what requirements.lock says of it.
+.venv-latest/.pinned: requirements.lock requirements-latest.lock
+	@python=$$(scripts/find-python) && rm -rf .venv-latest && "$$python" -m venv .venv-latest
+	@echo "Installing the newest Spark into .venv-latest (a few minutes the first time)"
+	@awk -F == 'NR == FNR { named[$$1]; print; next } !($$1 in named)' \
+		requirements-latest.lock requirements.lock > $(@D)/requirements.lock
+	@$(PIP) --requirement $(@D)/requirements.lock
+	@touch $@
+
+$(READY) $(LATEST): %/.ready: %/.pinned pyproject.toml
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -34,8 +47,21 @@ demo: setup ## route a skewed stream by every scheme and compare them
 	@$(BIN)/steelyard demo
 
 .PHONY: test
-test: lint ## lint, types, layers, and all tests with coverage
-	@$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=95
+test: lint ## lint, types, layers, and the tests with coverage
+	@$(BIN)/python -m pytest -m 'not cluster' --numprocesses 2 --dist loadgroup \
+		--cov --cov-report=term --cov-fail-under=95
+
+.PHONY: test-connect
+test-connect: setup ## the Spark tests through a Spark Connect server
+	@$(BIN)/python -m pytest --connect $(SPARK_TESTS)
+
+.PHONY: test-cluster
+test-cluster: setup ## kill executors of a small cluster, and run on one without this package
+	@$(BIN)/python -m pytest -m cluster tests/spark
+
+.PHONY: test-latest
+test-latest: check-machine $(LATEST) ## the Spark tests on the newest Spark, in .venv-latest
+	@.venv-latest/bin/python -m pytest $(SPARK_TESTS)
 
 .PHONY: lint
 lint: setup ## check style, types and import layers
@@ -53,6 +79,10 @@ format: setup ## put the code into the project's format
 bench: setup ## measure every part of the core, as ratios to peers
 	@$(BIN)/python -m benchmarks
 
+.PHONY: bench-spark
+bench-spark: setup ## measure the Spark layer against Spark's own ways (about an hour)
+	@$(BIN)/python -m benchmarks.on_spark
+
 .PHONY: lock
 lock: setup ## write requirements.lock from what .venv holds
 	@$(BIN)/python -m pip freeze --all --exclude-editable --exclude pip > requirements.lock
@@ -60,4 +90,4 @@ lock: setup ## write requirements.lock from what .venv holds
 .PHONY: clean
 clean: ## remove caches, compiled loops included
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage build dist
-	@find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
+	@find . -path './.venv*' -prune -o -name __pycache__ -type d -exec rm -rf {} +

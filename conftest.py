@@ -1,6 +1,7 @@
 """Fixtures for the tests and for the examples in docstrings."""
 
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -21,31 +22,74 @@ settings.register_profile("ci", settings.get_profile("steelyard"), derandomize=T
 settings.load_profile("ci" if os.environ.get("CI") else "steelyard")
 
 
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.session.timeZone": "UTC",
+}
+SERVER = {
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.sql.artifact.isolation.enabled": "true",
+    "spark.sql.artifact.isolation.alwaysApplyClassloader": "true",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--connect`: the same tests, through a Spark Connect server."""
+    parser.addoption("--connect", action="store_true", help="run Spark tests on Spark Connect")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what Spark Connect cannot do, and let one process run all that needs Spark."""
+    for item in filter(_needs_spark, items):
+        item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=_needs_spark, reverse=True)  # it takes the longest: it begins first
+    if not config.getoption("--connect"):
+        return
+    for item in items:
+        for mark in item.iter_markers("classic_only"):
+            item.add_marker(pytest.mark.skip(reason=f"classic only: {mark.kwargs['reason']}"))
+
+
+def _needs_spark(item: pytest.Item) -> bool:
+    is_example = isinstance(item, DoctestItem) and ".spark." in item.name
+    return is_example or "spark" in getattr(item, "fixturenames", ())
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator["SparkSession"]:
+def spark(request: pytest.FixtureRequest) -> Iterator["SparkSession"]:
     """One Spark for all tests: starting it takes seconds."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("steelyard tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("ERROR")
+    builder = SparkSession.builder.master("local[2]").appName("steelyard tests")
+    builder = builder.config(map=SETTINGS)
+    if not request.config.getoption("--connect"):
+        session = builder.getOrCreate()
+        yield session
+        session.stop()
+        return
+    # Python workers run in a folder of the session, not here: say where the tests' modules are.
+    paths = [str(request.config.rootpath), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    # What `builder.remote("local[2]")` does, which knows one port only: two could not run at once.
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = builder.config(map=SERVER | {"spark.connect.grpc.binding.port": port}).getOrCreate()
+    session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
     yield session
     session.stop()
+    server.stop()
 
 
 @pytest.fixture(autouse=True)
 def names_in_examples(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
     """Examples of the Spark layer may use `spark` and a `folder` to write to."""
-    if isinstance(request.node, DoctestItem) and ".spark." in request.node.name:
+    if isinstance(request.node, DoctestItem) and _needs_spark(request.node):
         doctest_namespace["spark"] = request.getfixturevalue("spark")
         doctest_namespace["folder"] = request.getfixturevalue("tmp_path")

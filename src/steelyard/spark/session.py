@@ -3,9 +3,10 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -17,8 +18,9 @@ def session(name: str, master: str = "local[*]") -> Iterator[SparkSession]:
     `sc://host` is the address of a Spark Connect server.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # The first is this thread's session, the second that of any thread.
-    running = SparkSession.getActiveSession() or getattr(SparkSession, "_instantiatedSession", None)
+    running: SparkSession | None = None
+    with suppress(PySparkRuntimeError):  # there is none
+        running = SparkSession.active()  # this thread's, or that of any thread
     if running is not None:
         yield running
         return
