@@ -36,6 +36,24 @@ def require_distinct_names(frame: DataFrame) -> None:
         raise ValueError(f"the frame has more than one column named {names}; rename them first")
 
 
+def require_hashes(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
+    """Refuse columns that cannot be hashed."""
+    for name in names:
+        if not _can_be_hashed(frame.schema[name].dataType):
+            raise ValueError(f"{argument}: column {name!r} holds a map, which has no hash")
+
+
+def require_equal_hashes(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
+    """Refuse columns whose values Spark may call equal although their hashes differ."""
+    for name in names:
+        kind = frame.schema[name].dataType.simpleString()
+        if " collate " in kind:
+            raise ValueError(
+                f"{argument}: column {name!r} is {kind}, which may call different texts equal, and "
+                "hashes do not; bring the texts to one form, as with lower, and cast them to string"
+            )
+
+
 def named(name: str) -> Column:
     """The column of this name, whatever characters are in it."""
     return F.col("`" + name.replace("`", "``") + "`")
@@ -48,19 +66,20 @@ class Key:
     names: tuple[str, ...]
     buckets: int
 
+    def hashed(self) -> Column:
+        """The hash of a row's key, as a signed long."""
+        return F.xxhash64(*map(named, self.names))
+
     def bucket(self) -> Column:
         """The bucket of a row's key."""
-        hashed = F.xxhash64(*map(named, self.names))
-        return F.pmod(hashed, F.lit(self.buckets)).cast("int")
+        return F.pmod(self.hashed(), F.lit(self.buckets)).cast("int")
 
 
 def salt_columns(frame: DataFrame, salt: Sequence[str] | None) -> list[str]:
     """The columns that tell rows of one key apart: the user's, or all that can be hashed."""
     if salt is not None:
         require_columns(frame, "salt", salt)
-        for name in salt:
-            if not _can_be_hashed(frame.schema[name].dataType):
-                raise ValueError(f"salt: column {name!r} holds a map, which has no hash")
+        require_hashes(frame, "salt", salt)
         return list(salt)
     return [field.name for field in frame.schema.fields if _can_be_hashed(field.dataType)]
 

@@ -1,7 +1,7 @@
 """A plan as a Spark expression: no Python touches a row.
 
 A plan enters; a frame with the bin of each row leaves. It is what `RoutingPlan.route` gives for the
-same buckets and salts.
+same buckets and salts. A row that must meet all others of its bucket gets every bin of the bucket.
 """
 
 import numpy as np
@@ -42,6 +42,27 @@ def with_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column, salt: Column) 
         found = F.col(_BUCKET)
     frame = frame.withColumn(BIN, found)
     return frame.select(*map(named, [*columns, BIN]))
+
+
+def with_every_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column) -> DataFrame:
+    """The frame with one more column, `BIN`, and every row once for each bin of its bucket.
+
+    Only rows of split buckets are there more than once.
+    """
+    starts, bins = _bins_by_bucket(plan)
+    first = F.get(_array(starts), F.col(_BUCKET))
+    behind = F.get(_array(starts), F.col(_BUCKET) + 1)
+    own = F.slice(_array(bins), first + 1, behind - first)  # Spark counts from 1 here
+    columns = map(named, frame.columns)
+    return frame.withColumn(_BUCKET, bucket).select(*columns, F.explode(own).alias(BIN))
+
+
+def _bins_by_bucket(plan: RoutingPlan) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Where the bins of each bucket start, and the bins: each once, even if it has two cells."""
+    owner = np.repeat(np.arange(plan.buckets), plan.copies)
+    owner, bins = np.unique(np.stack([owner, plan.bins_of]), axis=1)
+    starts = owner.searchsorted(np.arange(plan.buckets + 1))
+    return starts.astype(np.int32), bins.astype(np.int32)
 
 
 def _array(values: NDArray[np.integer]) -> Column:

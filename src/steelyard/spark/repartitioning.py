@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from steelyard.planning import Planner
@@ -53,7 +53,7 @@ def plan(
     """
     require_whole("workers", workers, least=1)
     require_columns(frame, "key", key)
-    _refuse_streams(frame, "plan")
+    refuse_streams(frame, "plan")
     planner = Planner(workers, epsilon, buckets, capacities)
     counts = bucket_counts(frame, Key(key, buckets), weight=weight, sample=sample, seed=seed)
     if not counts.any():
@@ -94,7 +94,7 @@ def repartition(
     require_columns(frame, "key", key)
     salts = salt_columns(frame, salt)
     if plan is None:
-        _refuse_streams(frame, "repartition without a plan")
+        refuse_streams(frame, "repartition without a plan")
         plan = _plan(
             frame,
             *key,
@@ -109,7 +109,7 @@ def repartition(
         raise ValueError(f"the plan is for {plan.bins} workers, not for {workers}")
     bucket = Key(key, plan.buckets).bucket()
     if plan.splits and not frame.isStreaming:
-        _warn_of_equal_rows(frame, plan, Key(key, plan.buckets), salts)
+        warn_of_equal_rows(frame, plan, bucket, salts)
     routed = with_bin(frame, plan, bucket, salt_of(salts))
     return routed.repartitionById(workers, F.col(BIN)).drop(BIN)
 
@@ -128,12 +128,11 @@ def bucket_counts(
     """Rows, or their weights, by bucket: one pass over the key columns."""
     if weight is not None:
         require_columns(frame, "weight", [weight])
-    amount = F.count(F.lit(1)) if weight is None else F.sum(named(weight))
     if sample is not None:
         require_between("sample", sample, above=0, most=1)
         frame = frame.sample(fraction=sample, seed=seed)
     bucket, number = f"{HIDDEN}bucket", f"{HIDDEN}number"
-    found = frame.groupBy(key.bucket().alias(bucket)).agg(amount.cast("double").alias(number))
+    found = frame.groupBy(key.bucket().alias(bucket)).agg(amount_of(weight).alias(number))
     counted = found.toArrow()
     counts = np.zeros(key.buckets)
     counts[counted[bucket].to_numpy()] = counted[number].fill_null(0.0).to_numpy()
@@ -142,24 +141,31 @@ def bucket_counts(
     return counts
 
 
-def _refuse_streams(frame: DataFrame, what: str) -> None:
+def amount_of(weight: str | None) -> Column:
+    """How much some rows count for: their number, or the sum of their weights."""
+    amount = F.count(F.lit(1)) if weight is None else F.sum(named(weight))
+    return amount.cast("double")
+
+
+def refuse_streams(frame: DataFrame, what: str) -> None:
+    """Refuse a stream, in one sentence."""
     if frame.isStreaming:
         raise ValueError(
             f"{what} must count rows first, which a stream does not allow; give a plan"
         )
 
 
-def _warn_of_equal_rows(
-    frame: DataFrame, plan: RoutingPlan, key: Key, salts: Sequence[str]
+def warn_of_equal_rows(
+    frame: DataFrame, plan: RoutingPlan, bucket: Column, salts: Sequence[str]
 ) -> None:
     """Look at some rows of split buckets: those with equal salts cannot be parted."""
     split = sorted(plan.splits)
-    looked = frame.select(key.bucket().alias("bucket"), salt_of(salts).alias("salt"))
+    looked = frame.select(bucket.alias("bucket"), salt_of(salts).alias("salt"))
     looked = looked.where(F.col("bucket").isin(split)).limit(_LOOK)
     rows = looked.toArrow().to_pandas()
-    for bucket, own in rows.groupby("bucket"):
+    for number, own in rows.groupby("bucket"):
         most_alike = own["salt"].value_counts(normalize=True).iloc[0]
-        widest = max(cell.weight for cell in plan.cells(int(bucket)))
+        widest = max(cell.weight for cell in plan.cells(int(number)))
         if most_alike > widest and own["salt"].duplicated().any():
             warnings.warn(
                 f"{most_alike:.0%} of the rows of a hot key are equal in {', '.join(salts)}, and "

@@ -1,0 +1,344 @@
+"""A balanced join on Spark: the rows of Spark's own, where the plan says, one shuffle a frame."""
+
+import contextlib
+import datetime
+import decimal
+import io
+import re
+import warnings
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import functions as F
+
+import steelyard as sy
+from steelyard.planning import Planner, RoutingPlan
+from steelyard.routing_plan import WHOLE
+from steelyard.spark.columns import Key, salt_of
+from steelyard.spark.joining import join
+from steelyard.spark.native_routing import BIN, with_bin, with_every_bin
+
+ROWS, KEYS, WORKERS = 60_000, 5_000, 8
+BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+LATE_BROADCAST = "spark.sql.adaptive.autoBroadcastJoinThreshold"
+ADAPTIVE = "spark.sql.adaptive.enabled"
+
+
+@pytest.fixture(scope="module")
+def views(spark):
+    """Zipf-like: 37 % of the rows have one key, which is three workers' share."""
+    place = (F.pmod(F.xxhash64("id"), F.lit(2**20)) + 1) / 2**20
+    page = F.pow(place, F.lit(-1.5)).cast("long") % KEYS
+    return spark.range(0, ROWS, 1, 3).select(page.alias("page"), "id").cache()
+
+
+@pytest.fixture(scope="module")
+def pages(spark):
+    """Two rows for each of the first keys, so that some of `views` find nothing."""
+    return spark.range(0, KEYS, 1, 2).selectExpr(
+        "id div 2 AS page", "concat('title ', id) AS title"
+    )
+
+
+@pytest.fixture(scope="module")
+def planned(views):
+    return sy.plan(views, "page", workers=WORKERS)
+
+
+@pytest.fixture
+def configured(spark):
+    """Set Spark's settings for one test."""
+    before = {name: spark.conf.get(name, None) for name in (ADAPTIVE, BROADCAST, LATE_BROADCAST)}
+    yield lambda values: [spark.conf.set(name, value) for name, value in values.items()]
+    for name, value in before.items():
+        spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+
+
+def frame_of(spark, rows, kinds):
+    """Through Arrow: no Python process has to start."""
+    columns = zip(*rows, strict=True) if rows else [[]] * len(kinds.split(","))
+    names = [kind.split()[0] for kind in kinds.split(",")]
+    return spark.createDataFrame(pa.table(dict(zip(names, columns, strict=True))), kinds)
+
+
+def multiset(frame):
+    """All rows, comparable whatever is nested in them."""
+    return sorted(map(repr, frame.collect()))
+
+
+def assert_same(ours, sparks):
+    """The same columns of the same types in the same order, and the same rows as often."""
+    assert sparks.columns == ours.columns
+    kinds = [[field.dataType for field in frame.schema.fields] for frame in (sparks, ours)]
+    assert kinds[0] == kinds[1]
+    assert multiset(sparks) == multiset(ours)
+
+
+def explained(frame):
+    """The physical plan: the last one, if it was adapted."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        frame.explain()
+    return text.getvalue().split("== Initial Plan ==")[0]
+
+
+def operators(frame):
+    """The exchanges and joins of the physical plan."""
+    return sorted(re.findall(r"\w*Exchange \w+|\w+Join\b|AQEShuffleRead", explained(frame)))
+
+
+keys = st.one_of(st.none(), st.integers(0, 3))
+names = st.one_of(st.none(), st.sampled_from(["", "a", "b"]))
+big_rows = st.lists(st.tuples(keys, names, st.integers(0, 5)), max_size=25)
+small_rows = st.lists(st.tuples(names, keys, st.sampled_from("xyz")), max_size=8)
+
+
+@given(
+    big=big_rows,
+    small=small_rows,
+    on=st.sampled_from(["k", ["k"], ["n"], ["n", "k"]]),
+    how=st.sampled_from(["inner", "left"]),
+    workers=st.integers(1, 4),
+)
+@settings(max_examples=8, suppress_health_check=list(HealthCheck))
+def test_the_rows_are_those_of_sparks_join(spark, big, small, on, how, workers):
+    """Null keys, empty frames, single rows and hot keys included."""
+    left = frame_of(spark, big, "k int, n string, v int")
+    right = frame_of(spark, small, "n string, k int, w string")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # equal rows of a hot key are common here
+        ours = join(left, right, on, how, workers=workers, buckets=4)
+    assert_same(ours, left.join(right, on, how))
+
+
+@pytest.mark.parametrize(("big", "small"), [(0, 3), (3, 0), (0, 0), (1, 1)])
+def test_empty_frames_and_single_rows_join(spark, big, small):
+    """Where there is nothing to plan for, any plan will do."""
+    left, right = spark.range(big), spark.range(small).selectExpr("id", "id + 1 AS next")
+    for how in ("inner", "left"):
+        assert_same(join(left, right, "id", how, workers=3), left.join(right, "id", how))
+
+
+def partitions(frame):
+    """Rows by partition."""
+    return frame.groupBy(F.spark_partition_id().alias("p")).count().collect()
+
+
+def test_null_keys_are_spread_by_left_and_left_out_by_inner(spark):
+    """Half of the keys are null: a left join spreads them, an inner one plans without them."""
+    page = F.when(F.col("id") % 2 == 0, F.col("id") % 100)
+    left = spark.range(0, 20_000, 1, 2).select(page.alias("page"), "id")
+    right = spark.range(0, 100, 1, 1).selectExpr("id AS page").union(spark.sql("SELECT NULL"))
+    for how, rows in (("left", 20_000), ("inner", 10_000)):
+        sizes = [row["count"] for row in partitions(join(left, right, "page", how, workers=4))]
+        assert sum(sizes) == rows
+        assert max(sizes) <= 1.05 * rows / 4
+
+
+def test_any_type_is_a_key_and_is_carried_along(spark):
+    """Spark's equality of keys, with -0.0 and NaN in it; maps as values."""
+    zeros = [0.0, -0.0, float("nan"), 1.5, None]
+
+    def row(i):
+        return {
+            "d": decimal.Decimal(i % 4).scaleb(-2),
+            "t": datetime.datetime(2020, 1, 1 + i % 3, tzinfo=datetime.UTC),
+            "b": bytes([i % 3]),
+            "f": zeros[i % 5],
+            "s": {"a": i % 2, "b": [zeros[i % 5]]},
+            "m": [("i", [i])],
+            "i": i,
+        }
+
+    kinds = pa.schema(
+        {
+            "d": pa.decimal128(20, 2),
+            "t": pa.timestamp("us", "UTC"),
+            "b": pa.binary(),
+            "f": pa.float64(),
+            "s": pa.struct({"a": pa.int32(), "b": pa.list_(pa.float64())}),
+            "m": pa.map_(pa.string(), pa.list_(pa.int32())),
+            "i": pa.int32(),
+        }
+    )
+    tables = (pa.Table.from_pylist(list(map(row, ids)), kinds) for ids in (range(120), range(20)))
+    left, right = map(spark.createDataFrame, tables)
+    for on in (["b", "t"], ["f"], ["s", "d"]):
+        assert_same(join(left, right, on, "left", workers=3), left.join(right, on, "left"))
+
+
+def test_names_are_sparks(spark):
+    """Other columns of one name stay two; a frame joins itself; dots are part of a name."""
+    left = spark.sql("SELECT * FROM VALUES (1, 2, 3), (1, 4, 5) AS t(v, `a.b`, w)")
+    right = spark.sql("SELECT * FROM VALUES (2, 1, 6) AS t(`a.b`, v, w)")
+    assert_same(join(left, right, ["a.b", "v"], workers=2), left.join(right, ["a.b", "v"]))
+    assert ["v", "a.b", "w", "a.b", "w"] == join(left, right, "v", workers=2).columns
+    assert_same(join(left, left, "v", workers=2), left.join(left, "v"))
+    joined = join(left, right, "v", workers=2).select(right["w"]).collect()
+    assert [6, 6] == [row["w"] for row in joined]
+
+
+SHUFFLES = ["Exchange shufflepartitionidpassthrough"] * 2
+SORTED = [*SHUFFLES, "SortMergeJoin"]
+SENT = ["BroadcastExchange HashedRelationBroadcastMode", "BroadcastHashJoin", *SHUFFLES]
+LIMIT = "10MB"
+
+
+@pytest.mark.parametrize(
+    ("how", "values", "expected"),
+    [
+        ("inner", {ADAPTIVE: "true", BROADCAST: "-1", LATE_BROADCAST: "-1"}, SORTED),
+        ("left", {ADAPTIVE: "false", BROADCAST: "-1"}, SORTED),
+        ("left", {ADAPTIVE: "true", BROADCAST: LIMIT, LATE_BROADCAST: LIMIT}, SENT),
+        ("inner", {ADAPTIVE: "false", BROADCAST: LIMIT}, SENT),
+        pytest.param(
+            "left",
+            {ADAPTIVE: "true", BROADCAST: "-1", LATE_BROADCAST: LIMIT},
+            SENT,
+            marks=pytest.mark.classic_only(reason="it shows no plan of what was run"),
+        ),
+    ],
+    ids=["adaptive", "fixed", "adaptive, broadcast", "fixed, broadcast", "broadcast at run time"],
+)
+def test_one_shuffle_a_frame_and_nobody_has_too_many(
+    views, pages, planned, configured, how, values, expected
+):
+    """However Spark joins, rows stay where the plan put them, and nothing is shuffled again."""
+    configured(values)
+    joined = join(views, pages, "page", how, workers=WORKERS, plan=planned)
+    placed = joined.select("id", "title", F.spark_partition_id().alias("p"))
+    found = placed.toArrow().to_pandas()
+    routed = with_bin(views, planned, Key(("page",), 8192).bucket(), salt_of(["page", "id"]))
+    bins = routed.toArrow().to_pandas().set_index("id")[BIN]
+    assert (bins.loc[found["id"]].to_numpy() == found["p"].to_numpy()).all()
+    rows = found.drop_duplicates("id")
+    assert rows["p"].value_counts().max() <= 1.05 * len(rows) / WORKERS
+    assert expected == operators(placed)
+
+
+def test_keys_are_hashed_once(views, pages, planned):
+    """Spark does not compute bins a second time to see whether they are null."""
+    joined = join(views, pages, "page", workers=WORKERS, plan=planned)
+    assert planned.splits
+    filters = [line for line in explained(joined).splitlines() if "Filter" in line]
+    assert filters
+    assert not any("xxhash64" in line for line in filters)
+
+
+def test_a_plan_of_its_own_is_as_good(views, pages):
+    """Without a plan given, rows are counted; the hot key is in a few partitions, others in one."""
+    joined = join(views, pages, ["page"], "left", workers=WORKERS)
+    found = joined.select("page", "id", F.spark_partition_id().alias("p")).toArrow().to_pandas()
+    rows = found.drop_duplicates("id")
+    assert len(rows) == ROWS
+    assert rows["p"].value_counts().max() <= 1.05 * ROWS / WORKERS
+    copies = rows.groupby("page")["p"].nunique()
+    assert 3 <= copies.loc[1] <= 4
+    assert (copies > 1).sum() <= WORKERS
+
+
+def test_capacities_and_weights_count(views, pages):
+    """A worker of twice the capacity gets twice the weight."""
+    heavy = views.withColumn("cost", F.when(F.col("id") % 3 == 1, 20).otherwise(1))
+    joined = join(
+        heavy, pages, "page", "left", workers=3, capacities=[2, 1, 1], weight="cost", sample=1.0
+    )
+    found = joined.select("id", "cost", F.spark_partition_id().alias("p")).toArrow().to_pandas()
+    costs = found.drop_duplicates("id").groupby("p")["cost"].sum()
+    assert (costs / costs.sum()).tolist() == pytest.approx([0.5, 0.25, 0.25], rel=0.05)
+
+
+def test_balance_outlives_a_small_frame_without_rows(views, pages, planned):
+    """Spark drops the join then, and must keep the shuffle."""
+    joined = join(views, pages.where("page < 0"), "page", "left", workers=WORKERS, plan=planned)
+    sizes = [row["count"] for row in partitions(joined)]
+    assert sum(sizes) == ROWS
+    assert max(sizes) <= 1.05 * ROWS / WORKERS
+
+
+def test_rows_are_copied_to_the_bins_of_their_bucket_only(spark):
+    """Once each, even if a bin has two cells of a bucket."""
+    counted = Planner(5, buckets=16).update([900, 1, 1, 400, *[20] * 12])
+    twice = [[(0, WHOLE // 4), (1, WHOLE // 2), (0, WHOLE)], [(1, WHOLE)]]
+    for plan in (counted, RoutingPlan.from_cells(2, twice)):
+        assert plan.splits
+        buckets = spark.range(plan.buckets).selectExpr("int(id) AS b")
+        got = with_every_bin(buckets, plan, F.col("b")).collect()
+        expected = {(b, cell.bin) for b in range(plan.buckets) for cell in plan.cells(b)}
+        assert sorted(expected) == sorted((row["b"], row[BIN]) for row in got)
+
+
+def test_equal_rows_are_warned_of(spark):
+    """They are joined all the same; a salt is the cure."""
+    left = spark.range(0, 4000, 1, 2).select(F.lit(7).alias("page"), "id")
+    right = spark.sql("SELECT 7 AS page, 'hot' AS title")
+    with pytest.warns(UserWarning, match="equal rows stay in one partition; name columns"):
+        together = join(left.select("page"), right, "page", workers=4)
+    assert [4000] == [row["count"] for row in partitions(together)]
+    apart = join(left, right, "page", workers=4, salt=["id"])
+    assert max(row["count"] for row in partitions(apart)) <= 1.1 * 1000
+
+
+def both(frames, name, expression):
+    """Two frames with one more column."""
+    return [frame.withColumn(name, F.expr(expression)) for frame in frames]
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda b, s: join(b, s, "pgae", workers=4), r"on \(big\): there is no column 'pgae'; the"),
+        (lambda b, s: join(b, s, "id", workers=4), r"on \(small\): there is no column 'id'; the"),
+        (lambda b, s: join(b, s, [], workers=4), r"on \(big\) needs at least one column"),
+        (lambda b, s: join(b, s, "page", "outer", workers=4), "how must be 'inner' or 'left', got"),
+        (lambda b, s: join(b, s, "page", workers=0), "workers must be a whole number"),
+        (lambda b, s: join(b, s, "page", workers=4, salt=["x"]), "salt: there is no column 'x'"),
+        (lambda b, s: join(b, s, "page", workers=4, weight="x"), "weight: there is no column 'x'"),
+        (lambda b, s: join(b, s, "page", workers=4, epsilon=0), "epsilon must be a number above 0"),
+        (
+            lambda b, s: join(b, s, "page", workers=3, plan=Planner(4).plan),
+            "the plan is for 4 workers, not for 3",
+        ),
+        (
+            lambda b, s: join(b, s.selectExpr("int(page) AS page"), "page", workers=4),
+            "column 'page' is bigint in big and int in small, .* cast one to the type of the other",
+        ),
+        (
+            lambda b, s: join(b.join(b, "page"), s, "page", workers=4),
+            "more than one column named id; rename them first",
+        ),
+        (
+            lambda b, s: join(b, s.select("*", "title"), "page", workers=4),
+            "more than one column named title; rename them first",
+        ),
+        (
+            lambda b, s: join(*both([b, s], "m", "map(page, page)"), "m", workers=4),
+            r"on \(big\): column 'm' holds a map, which has no hash",
+        ),
+        (
+            lambda b, s: join(*both([b, s], "t", "'a' COLLATE UTF8_LCASE"), "t", workers=4),
+            "column 't' is string collate UTF8_LCASE, which may call different texts equal",
+        ),
+    ],
+)
+def test_bad_input_gets_a_sentence(views, pages, call, sentence):
+    """Before any row is moved."""
+    with pytest.raises(ValueError, match=sentence):
+        call(views, pages)
+
+
+def test_a_condition_is_no_name(views, pages):
+    """Rows are placed by columns that both frames have."""
+    with pytest.raises(TypeError, match="must be names of columns, got Column"):
+        join(views, pages, views["page"] == pages["page"], workers=4)
+
+
+def test_streams_are_refused(spark, pages):
+    """On either side, with a plan or without."""
+    stream = spark.readStream.format("rate").load().selectExpr("value AS page")
+    with pytest.raises(ValueError, match="big is a stream, and join takes frames that end"):
+        join(stream, pages, "page", workers=4, plan=Planner(4).plan)
+    with pytest.raises(ValueError, match="small is a stream"):
+        join(pages, stream, "page", workers=4)
