@@ -1,0 +1,249 @@
+"""Python work on balanced workers, and aggregates whose states merge.
+
+A frame and its key enter; the results of the work leave. Rows go to workers by the packed exchange:
+split by a plan made of the rows themselves, in blocks, and each worker is one or more Spark tasks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from steelyard.aggregators import Aggregation, Aggregator
+from steelyard.planning import Planner
+from steelyard.routing_plan import RoutingPlan
+from steelyard.spark import packing
+from steelyard.spark.columns import (
+    HIDDEN,
+    Key,
+    named,
+    require_columns,
+    require_distinct_names,
+    require_equal_hashes,
+    require_hashes,
+    salt_columns,
+    salt_of,
+)
+from steelyard.spark.hot_keys import HotKeys
+from steelyard.spark.native_routing import BIN, with_bin
+from steelyard.spark.repartitioning import bucket_counts, refuse_streams, warn_of_equal_rows
+from steelyard.spark.scans import repeats_its_order
+from steelyard.spark.shipping import shipped
+from steelyard.spark.working import Add, Function, Map, Merge
+from steelyard.validation import require_whole
+
+if TYPE_CHECKING:
+    from steelyard.schemes import Scheme
+
+_BUCKET, _WEIGHT, _HASH = f"{HIDDEN}bucket", f"{HIDDEN}weight", f"{HIDDEN}hash"
+
+
+def group_by(
+    frame: DataFrame,
+    *key: str,
+    workers: int,
+    plan: RoutingPlan | None = None,
+    scheme: "Scheme | None" = None,
+    salt: Sequence[str] | None = None,
+    weight: str | None = None,
+    epsilon: float = 0.01,
+    capacities: Sequence[float] | None = None,
+    buckets: int = 8192,
+    tasks_per_worker: int = 1,
+    whole_light_keys: bool = False,
+) -> "Grouped":
+    """Rows of a key together on as few workers as hold them, and no worker with too many.
+
+    What is read straight from files is planned while it is read. Rows that come out of a shuffle
+    may come in another order when a task is run again, so they are counted first, in a pass of
+    its own over the key columns; give a `plan` to save it. `salt`, `weight`, `epsilon`,
+    `capacities` and `buckets` are those of `repartition` and `plan`.
+
+    With `scheme` every source task routes by that scheme instead, message by message, as the
+    paper's sources do: only for what is read straight from files, and only where the executors
+    have this package.
+
+    Each worker is `tasks_per_worker` Spark tasks. More of them let fast machines take more than
+    slow ones, and cost more to start. A plan must be for `workers * tasks_per_worker` bins.
+
+    With `whole_light_keys` the hot keys are found and listed (`hot_keys`), and all rows of any
+    other key are in one task: `map_arrow` hands them to the function in one table.
+
+    >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
+    >>> import steelyard as sy
+    >>> counts = group_by(rows, "page", workers=4).aggregate(sy.Count(), sy.Max("id"))
+    >>> counts.orderBy("count", ascending=False).first()
+    Row(page='hot', count=5000, max(id)=9998)
+    """
+    require_whole("workers", workers, least=1)
+    require_whole("tasks_per_worker", tasks_per_worker, least=1)
+    require_distinct_names(frame)
+    require_columns(frame, "key", key)
+    require_hashes(frame, "key", key)
+    require_equal_hashes(frame, "key", key)
+    refuse_streams(frame, "group_by")
+    if weight is not None:
+        require_columns(frame, "weight", [weight])
+    bins = workers * tasks_per_worker
+    if capacities is not None:
+        capacities = np.repeat(np.asarray(capacities, float), tasks_per_worker).tolist()
+    Planner(bins, epsilon, buckets, capacities)  # refuses what cannot be
+    given = [name for name, it in (("plan", plan), ("scheme", scheme)) if it is not None]
+    given += ["whole_light_keys"] if whole_light_keys else []
+    if len(given) > 1:
+        raise ValueError(f"{given[0]} and {given[1]} each say where rows go; give one of them")
+    if plan is not None and plan.bins != bins:
+        raise ValueError(
+            f"the plan is for {plan.bins} bins, not for {workers} workers of "
+            f"{tasks_per_worker} tasks each"
+        )
+    if scheme is not None and not repeats_its_order(frame):
+        raise ValueError(
+            "scheme: routing message by message depends on their order, which only rows read "
+            "straight from files keep when a task is run again; use a plan, or write the rows "
+            "to files first"
+        )
+    return Grouped(
+        frame=frame,
+        key=Key(key, buckets if plan is None else plan.buckets),
+        bins=bins,
+        plan=plan,
+        scheme=scheme,
+        salts=tuple(salt_columns(frame, salt)),
+        weight=weight,
+        epsilon=epsilon,
+        capacities=capacities,
+        whole_light_keys=whole_light_keys,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """A frame whose rows will go to workers by their keys; say with it what the workers do."""
+
+    frame: DataFrame = field(repr=False)
+    key: Key
+    bins: int
+    plan: RoutingPlan | None = field(repr=False)
+    scheme: "Scheme | None"
+    salts: tuple[str, ...]
+    weight: str | None
+    epsilon: float
+    capacities: Sequence[float] | None
+    whole_light_keys: bool
+
+    def map_arrow(self, function: Function, schema: StructType | str) -> DataFrame:
+        """Run a function on the rows of each worker; its tables together are the result.
+
+        It gets a `pyarrow.Table` with the columns of the frame and returns a table, or a record
+        batch, of the given schema. It is called several times in a task, each time with some of
+        its rows, so it must be right for any split of any key; with `whole_light_keys` once,
+        with all of them.
+
+        >>> import pyarrow.compute as pc
+        >>> rows = spark.range(1000).selectExpr("id % 10 AS page", "id")
+        >>> def total(table):
+        ...     return pa.table({"rows": [table.num_rows], "sum": [pc.sum(table["id"]).as_py()]})
+        >>> totals = group_by(rows, "page", workers=2).map_arrow(total, "rows long, sum long")
+        >>> totals.selectExpr("sum(rows) AS rows", "sum(sum) AS sum").first()
+        Row(rows=1000, sum=499500)
+        """
+        if not callable(function):
+            raise TypeError(f"function must be callable, got {function!r}")
+        work = Map(function, all_at_once=self.whole_light_keys)
+        return self._exchanged(self.frame.columns).mapInArrow(shipped(work), schema)
+
+    def aggregate(self, *aggregators: Aggregator) -> DataFrame:
+        """The results of these aggregators for every key: the key columns, then one column each.
+
+        Workers keep partial states, which are then merged key by key. For what Spark itself can
+        combine before a shuffle, like a count or a sum, `frame.groupBy` is faster and as safe
+        from hot keys; this is for sketches and for aggregators of your own.
+
+        >>> rows = spark.range(100).selectExpr("id % 2 AS parity", "id")
+        >>> from steelyard import Mean
+        >>> group_by(rows, "parity", workers=2).aggregate(Mean("id")).sort("parity").collect()
+        [Row(parity=0, avg(id)=49.0), Row(parity=1, avg(id)=50.0)]
+        """
+        for aggregator in aggregators:
+            if not isinstance(aggregator, Aggregator):
+                raise TypeError(f"aggregate takes aggregators such as Count(), got {aggregator!r}")
+        session, keys = self.frame.sparkSession, list(self.key.names)
+        fields = self.frame.limit(0).toArrow().schema
+        wanted = Aggregation(aggregators, keys, fields)
+        read = dict.fromkeys([*keys, *(c for a in aggregators for c in a.columns)])
+        # The bucket goes along as one more key: it says where the states of a key meet.
+        by_bucket = Aggregation(
+            aggregators, [_BUCKET, *keys], fields.append(pa.field(_BUCKET, pa.int32()))
+        )
+        results = session.createDataFrame(wanted.result_schema.empty_table()).schema
+        kinds = [self.frame.schema[name] for name in keys] + results.fields[len(keys) :]
+        partials = self._exchanged(list(read), with_bucket=True).mapInArrow(
+            shipped(Add(by_bucket, _BUCKET, self.bins)), packing.SCHEMA
+        )
+        met = partials.repartitionById(self.bins, F.col("bin")).select("block")
+        return met.mapInArrow(shipped(Merge(by_bucket, _BUCKET)), StructType(kinds))
+
+    @property
+    def hot_keys(self) -> list[Row]:
+        """The keys that are split, with `whole_light_keys`: those too large for one task."""
+        if not self.whole_light_keys:
+            raise ValueError("hot keys are listed with whole_light_keys=True")
+        return list(self._hot_keys.keys)
+
+    @cached_property
+    def _hot_keys(self) -> HotKeys:
+        return HotKeys.of(self.frame, self.key, self._planner(), self.weight)
+
+    def _planner(self) -> Planner:
+        return Planner(self.bins, self.epsilon, self.key.buckets, self.capacities)
+
+    def _exchanged(self, columns: Sequence[str], *, with_bucket: bool = False) -> DataFrame:
+        """Blocks of these columns, at their workers."""
+        frame, destinations = self._routed()
+        kept = [*columns, *([_BUCKET] if with_bucket else []), *destinations.columns]
+        bucket = self.key.bucket().alias(_BUCKET)
+        pack = shipped(packing.Packer(destinations))
+        rows = frame.select("*", bucket).select(*map(named, kept))
+        blocks = rows.mapInArrow(pack, packing.SCHEMA)
+        return blocks.repartitionById(self.bins, F.col("bin")).select("block")
+
+    def _routed(self) -> tuple[DataFrame, packing.Destinations]:
+        """The frame with what a source task needs to know, and how it decides."""
+        bucket = self.key.bucket()
+        if self.scheme is not None:
+            hashed = self.frame.withColumn(_HASH, self.key.hashed())
+            return hashed, packing.RoutedHere(_HASH, self.scheme, self.bins)
+        plan = self.plan
+        if self.whole_light_keys:
+            plan, bucket = self._hot_keys.plan, self._hot_keys.bucket()
+        elif plan is None and repeats_its_order(self.frame):
+            return self._planned_while_read()
+        if plan is None:
+            counts = bucket_counts(self.frame, self.key, weight=self.weight)
+            planner = self._planner()
+            plan = planner.update(counts) if counts.any() else planner.plan
+        if plan.splits:
+            warn_of_equal_rows(self.frame, plan, bucket, self.salts)
+        return with_bin(self.frame, plan, bucket, salt_of(self.salts)), packing.Decided(BIN)
+
+    def _planned_while_read(self) -> tuple[DataFrame, packing.Destinations]:
+        place = f"{HIDDEN}place"
+        frame = self.frame.withColumn(place, self.key.bucket())
+        if self.weight is not None:
+            frame = frame.withColumn(_WEIGHT, named(self.weight).cast("double"))
+        destinations = packing.PlannedHere(
+            bucket=place,
+            weight=_WEIGHT if self.weight is not None else None,
+            bins=self.bins,
+            epsilon=self.epsilon,
+            buckets=self.key.buckets,
+            capacities=self.capacities,
+        )
+        return frame, destinations

@@ -1,0 +1,62 @@
+"""Which keys are too large for one task; all others can then stay whole.
+
+A frame, its key and a planner enter; the hot keys and a plan that splits no other key leave. Each
+hot key has a bucket of its own, behind the buckets of all the others.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from steelyard.planning import Planner
+from steelyard.routing_plan import RoutingPlan
+from steelyard.spark.columns import HIDDEN, Key, named
+from steelyard.spark.repartitioning import amount_of, bucket_counts
+
+_AMOUNT, _HASH = f"{HIDDEN}amount", f"{HIDDEN}hash"
+
+
+@dataclass(frozen=True)
+class HotKeys:
+    """The keys that are split, and where rows go."""
+
+    key: Key
+    keys: tuple[Row, ...]
+    hashes: tuple[int, ...]
+    plan: RoutingPlan
+
+    @classmethod
+    def of(cls, frame: DataFrame, key: Key, planner: Planner, weight: str | None) -> "HotKeys":
+        """Count by bucket, then by key in those buckets that are too large for one task."""
+        counts = bucket_counts(frame, key, weight=weight)
+        limit = counts.sum() / planner.capacities.sum() * planner.capacities.max()
+        large = np.flatnonzero(counts > limit).tolist()
+        found: list[Row] = []
+        if large:
+            own = frame.where(key.bucket().isin(large)).groupBy(*map(named, key.names))
+            sums = own.agg(amount_of(weight).alias(_AMOUNT)).withColumn(_HASH, key.hashed())
+            # Keys with the same hash go the same way: they are hot together.
+            together = sums.groupBy(_HASH).agg(
+                F.sum(_AMOUNT).alias(_AMOUNT), F.collect_list(F.struct(*map(named, key.names)))
+            )
+            found = together.where(F.col(_AMOUNT) > limit).orderBy(_HASH).collect()
+        hashes = tuple(row[0] for row in found)
+        own_counts = np.array([float(row[1]) for row in found])
+        for value, amount in zip(hashes, own_counts, strict=True):
+            counts[value % key.buckets] -= amount
+        counts = np.concatenate([np.maximum(counts, 0.0), own_counts])
+        with_own = Planner(planner.bins, planner.epsilon, counts.size, planner.capacities)
+        plan = with_own.update(counts) if counts.any() else with_own.plan
+        keys = tuple(hot for row in found for hot in row[2])
+        return cls(key, keys, hashes, plan.with_whole(range(key.buckets)))
+
+    def bucket(self) -> Column:
+        """The bucket of a row's key: a hot key's own, or the one that its hash says."""
+        if not self.hashes:
+            return self.key.bucket()
+        known = F.array(*map(F.lit, self.hashes))
+        place = F.array_position(known, self.key.hashed())
+        own = (place + (self.key.buckets - 1)).cast("int")
+        return F.when(place > 0, own).otherwise(self.key.bucket())

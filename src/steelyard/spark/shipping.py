@@ -1,0 +1,85 @@
+"""Python functions for executors: what they need of this package travels with them.
+
+A function from batches to batches enters; one that Spark can run anywhere leaves. Executors need
+numpy and pyarrow, not this package. It also makes Spark's Python tasks cheaper to start.
+"""
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+import steelyard
+
+Batches = Iterable[pa.RecordBatch]
+Work = Callable[[Batches], Iterator[pa.RecordBatch]]
+
+
+def shipped(work: Work) -> Work:
+    """The same work for `mapInArrow`, with our own code beside it.
+
+    Spark pickles functions by their names, which an executor without this package cannot find:
+    there the modules are made from their sources.
+    """
+    dumps: Callable[[Any], bytes] = cloudpickle.dumps
+    code, sources = dumps(work), _sources()
+
+    # Functions within a function have no names to be found by: these travel by value.
+    def install() -> None:
+        import importlib.abc
+        import importlib.machinery
+        import importlib.util
+        import sys
+        import zlib
+
+        found = importlib.util.find_spec("steelyard")
+        if found is not None and found.origin is not None:
+            return
+
+        class Shipped(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+            def find_spec(self, name: str, *_: Any) -> Any:
+                if name not in sources:
+                    return None
+                return importlib.machinery.ModuleSpec(name, self, is_package=sources[name][0])
+
+            def exec_module(self, module: Any) -> None:
+                text = zlib.decompress(sources[module.__name__][1]).decode()
+                exec(compile(text, module.__name__, "exec"), module.__dict__)  # noqa: S102
+
+        sys.meta_path.append(Shipped())
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        import gc
+        import pickle
+        import sys
+
+        if "steelyard" not in sys.modules:
+            install()
+        yield from pickle.loads(code)(batches)  # noqa: S301  # as Spark does with any function
+        # Before every task Spark's worker lets each zip file on the path be read anew, and after
+        # it collects garbage among all that was ever imported: most of what a short task costs.
+        for path, importer in list(sys.path_importer_cache.items()):
+            if type(importer).__name__ == "zipimporter":
+                del sys.path_importer_cache[path]  # it comes back when it is needed
+        gc.freeze()
+
+    return run
+
+
+@cache
+def _sources() -> dict[str, tuple[bool, bytes]]:
+    """By the name of each module: whether it is a package, and its source, compressed."""
+    (root,) = map(Path, steelyard.__path__)
+    needed = [*root.glob("*.py"), *root.glob("aggregators/*.py")]
+    needed += [root / "spark" / f"{name}.py" for name in ("__init__", "packing", "working")]
+    found = {}
+    for path in needed:
+        parts = path.relative_to(root.parent).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if is_package else parts)
+        found[name] = (is_package, zlib.compress(path.read_bytes()))
+    return found

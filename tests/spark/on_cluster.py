@@ -1,0 +1,175 @@
+"""A job on a small cluster of real executors, which loses one of them on the way if asked to.
+
+`python -m tests.spark.on_cluster NAME kill|calm FOLDER` prints the result of one operation as JSON.
+It is a program of its own because a process has one Spark.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import steelyard as sy
+
+ROWS, PARTS = 6000, 6
+
+
+def maybe_kill(folder):
+    """Be slow, and once two tasks are done let one take its executor down with it."""
+    time.sleep(0.3)
+    if folder is None or len(list(Path(folder, "done").iterdir())) < 2:
+        return
+    try:
+        Path(folder, "killed").touch(exist_ok=False)
+    except FileExistsError:
+        return
+    daemon = os.getppid()  # Python's parent is Spark's daemon, whose parent is the executor
+    status = Path(f"/proc/{daemon}/status").read_text()
+    executor = int(status.split("PPid:")[1].split()[0])
+    os.kill(executor, 9)
+    time.sleep(60)
+
+
+def done(folder):
+    """Note that a task is done."""
+    if folder is not None:
+        Path(folder, "done", uuid.uuid4().hex).touch()
+
+
+def slow(folder):
+    """A stage that passes rows on."""
+
+    def run(batches):
+        maybe_kill(folder)
+        yield from batches
+        done(folder)
+
+    return run
+
+
+class SlowSum(sy.Sum):
+    """A sum that takes its time."""
+
+    def __init__(self, column, folder):
+        super().__init__(column)
+        self.folder = folder
+
+    def add(self, batch, groups):
+        """Slowly."""
+        maybe_kill(self.folder)
+        added = super().add(batch, groups)
+        done(self.folder)
+        return added
+
+
+def rows_of(frame):
+    """Every row, in order."""
+    return sorted(map(list, frame.collect()))
+
+
+def repartition(frame, files, folder):
+    """A slow stage behind balanced partitions."""
+    return rows_of(sy.repartition(frame, PARTS, "page").mapInArrow(slow(folder), frame.schema))
+
+
+def map_arrow(frame, files, folder):
+    """A slow function on balanced workers."""
+    return rows_of(_slow_map(frame, folder))
+
+
+def map_arrow_on_files(frame, files, folder):
+    """The same, planned while the rows are read."""
+    return rows_of(_slow_map(files, folder))
+
+
+def _slow_map(frame, folder):
+    def function(table):
+        maybe_kill(folder)
+        done(folder)
+        return table
+
+    return sy.group_by(frame, "page", workers=PARTS).map_arrow(function, frame.schema)
+
+
+def aggregate(frame, files, folder):
+    """A slow aggregator."""
+    grouped = sy.group_by(frame, "page", workers=PARTS)
+    return rows_of(grouped.aggregate(sy.Count(), SlowSum("id", folder)))
+
+
+def join(frame, files, folder):
+    """A slow stage behind a balanced join."""
+    small = frame.select("page").distinct().withColumn("length", F.length("page"))
+    joined = sy.join(frame, small, "page", workers=PARTS)
+    return rows_of(joined.mapInArrow(slow(folder), joined.schema))
+
+
+def sees_steelyard(frame, files, folder):
+    """Whether the Python of the executors can import this package by itself."""
+
+    def look(batches):
+        import importlib.util
+
+        for _ in batches:
+            yield pa.record_batch({"there": [importlib.util.find_spec("steelyard") is not None]})
+
+    return sorted({row[0] for row in frame.mapInArrow(look, "there boolean").collect()})
+
+
+OPERATIONS = {
+    f.__name__: f
+    for f in (repartition, map_arrow, map_arrow_on_files, aggregate, join, sees_steelyard)
+}
+
+
+def start():
+    """Three executors; lost files are noticed soon, and nobody reads them behind Spark's back."""
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "OFF",
+        "spark.shuffle.readHostLocalDisk": "false",
+        "spark.shuffle.io.maxRetries": "1",
+        "spark.shuffle.io.retryWait": "1s",
+        "spark.locality.wait": "0s",
+        "spark.sql.shuffle.partitions": "4",
+    }
+    builder = SparkSession.builder.master("local-cluster[3,1,1024]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def main(names, how, where):
+    """Run operations; the rows reach them in an order that a second try need not repeat."""
+    spark = start()
+    try:
+        numbers = spark.range(0, ROWS, 1, PARTS)
+        rows = numbers.selectExpr("if(id % 2 = 0, 'hot', string(id % 50)) AS page", "id")
+        rows.write.mode("overwrite").parquet(f"{where}/rows")
+        results = {}
+        for name in names:
+            folder = None
+            if how == "kill":
+                folder = tempfile.mkdtemp(dir=where)
+                Path(folder, "done").mkdir()
+            frame = rows.repartition(PARTS)
+            results[name] = OPERATIONS[name](frame, spark.read.parquet(f"{where}/rows"), folder)
+            if folder is not None:
+                assert Path(folder, "killed").exists(), "nobody was killed"
+    finally:
+        spark.stop()
+    Path(where, "results.json").write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1].split(","), sys.argv[2], sys.argv[3])

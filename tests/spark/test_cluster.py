@@ -1,0 +1,64 @@
+"""Real executors: one of them is killed in the middle, and none of them knows this package."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.spark.on_cluster import ROWS
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+WORK = ["repartition", "map_arrow", "map_arrow_on_files", "aggregate", "join"]
+
+
+def on_cluster(folder, names, how="calm", python=sys.executable):
+    """What the operations give on a cluster of its own."""
+    command = [sys.executable, "-m", "tests.spark.on_cluster", ",".join(names), how, str(folder)]
+    env = {**os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": sys.executable}
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    return json.loads((folder / "results.json").read_text())
+
+
+def truth():
+    """The rows that every operation gets."""
+    return [["hot" if i % 2 == 0 else str(i % 50), i] for i in range(ROWS)]
+
+
+def check(results):
+    """The exact rows, by their ids: a count alone would not notice the damage."""
+    rows = sorted(truth())
+    assert results["repartition"] == rows
+    assert results["map_arrow"] == rows
+    assert results["map_arrow_on_files"] == rows
+    assert results["join"] == [[page, i, len(page)] for page, i in rows]
+    by_page = {}
+    for page, i in rows:
+        by_page.setdefault(page, []).append(i)
+    assert results["aggregate"] == sorted([p, len(ids), sum(ids)] for p, ids in by_page.items())
+
+
+def test_a_killed_executor_changes_nothing(tmp_path):
+    """Its shuffle files are lost, rows arrive in another order, and every id is there once."""
+    check(on_cluster(tmp_path, WORK, "kill"))
+
+
+def test_executors_need_not_have_this_package(tmp_path):
+    """A Python with everything in it but steelyard does the work."""
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if "steelyard" not in path.name and not path.name.endswith((".pth", ".egg-link")):
+            (packages / path.name).symlink_to(path)
+    base = Path(sys.base_prefix, "bin", f"python3.{sys.version_info.minor}")
+    without = tmp_path / "python-without"
+    without.write_text(f'#!/bin/sh\nPYTHONPATH="{packages}:$PYTHONPATH" exec {base} "$@"\n')
+    without.chmod(0o755)
+    results = on_cluster(tmp_path, [*WORK, "sees_steelyard"], python=without)
+    assert results.pop("sees_steelyard") == [False]
+    check(results)

@@ -1,0 +1,270 @@
+"""Python work and mergeable aggregates on balanced workers."""
+
+import datetime
+import decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import functions as F
+
+import steelyard as sy
+
+ROWS = 40_000
+
+
+@pytest.fixture(scope="module")
+def skewed(spark):
+    """Half of the rows have one key, the others 2,000; straight from a scan."""
+    hot = F.when(F.col("id") % 2 == 0, F.lit("hot"))
+    key = hot.otherwise(F.concat(F.lit("page "), (F.col("id") * 7919 % 2000).cast("string")))
+    return spark.range(0, ROWS, 1, 3).select(key.alias("page"), "id")
+
+
+def sizes(table):
+    """What a worker that counts its rows says."""
+    return pa.table({"rows": [table.num_rows], "ids": [table["id"].to_pylist()]})
+
+
+SIZES = "rows long, ids array<long>"
+
+
+def worked(grouped):
+    """Ids by worker task, checked: every id once."""
+    found = grouped.map_arrow(sizes, SIZES).select("rows", "ids", F.spark_partition_id()).collect()
+    by_task = {}
+    for rows, ids, task in found:
+        assert rows == len(ids)
+        by_task.setdefault(task, []).extend(ids)
+    assert sorted(i for ids in by_task.values() for i in ids) == list(range(ROWS))
+    return by_task
+
+
+@pytest.mark.parametrize("shuffled", [False, True], ids=["scan", "shuffle"])
+def test_workers_get_equal_parts(skewed, shuffled):
+    """Planned while it is read, or counted before: nobody has more than 3 % above his share."""
+    frame = skewed.repartition(2) if shuffled else skewed
+    by_task = worked(sy.group_by(frame, "page", workers=4))
+    assert len(by_task) == 4
+    assert max(map(len, by_task.values())) <= 1.03 * ROWS / 4
+
+
+def test_a_plan_a_weight_and_capacities_decide(skewed):
+    """As in `repartition`: what is given is followed."""
+    plan = sy.plan(skewed, "page", workers=3, capacities=[2, 1, 1])
+    by_task = worked(sy.group_by(skewed, "page", workers=3, plan=plan))
+    assert len(by_task[0]) == pytest.approx(ROWS / 2, rel=0.03)
+    by_task = worked(sy.group_by(skewed, "page", workers=2, capacities=[3, 1], tasks_per_worker=2))
+    assert len(by_task[0]) + len(by_task[1]) == pytest.approx(ROWS * 3 / 4, rel=0.03)
+    heavy = skewed.withColumn("cost", F.when(F.col("id") < ROWS / 10, 9).otherwise(1))
+    by_task = worked(sy.group_by(heavy, "page", workers=4, weight="cost"))
+    costs = [sum(9 if i < ROWS / 10 else 1 for i in ids) for ids in by_task.values()]
+    assert max(costs) <= 1.05 * sum(costs) / 4
+
+
+@pytest.mark.parametrize("name", ["porc", "pkg"])
+def test_a_scheme_routes_in_every_source(skewed, name):
+    """The paper's sources on Spark; two choices of a key leave the hot one on two workers."""
+    by_task = worked(sy.group_by(skewed, "page", workers=4, scheme=sy.schemes.named(name)))
+    most = max(map(len, by_task.values()))
+    if name == "porc":
+        assert most <= 1.05 * ROWS / 4
+    else:
+        assert most >= ROWS / 4
+
+
+def test_light_keys_stay_whole(skewed):
+    """The hot key is listed; every other is in one table of one task."""
+    for frame in (skewed, skewed.repartition(2)):
+        grouped = sy.group_by(frame, "page", workers=4, whole_light_keys=True)
+        assert [("hot",)] == [tuple(row) for row in grouped.hot_keys]
+
+        def keys(table):
+            return pa.table({"page": table["page"].unique()})
+
+        seen = grouped.map_arrow(keys, "page string").groupBy("page").count()
+        counts = {row["page"]: row["count"] for row in seen.collect()}
+        assert counts.pop("hot") > 1
+        assert set(counts.values()) == {1}
+        assert len(counts) == 1000
+        assert max(map(len, worked(grouped).values())) <= 1.05 * ROWS / 4
+
+
+def test_light_keys_of_one_bucket_are_told_apart(spark):
+    """With few buckets hot and light keys share them; only the hot ones are split."""
+    frame = spark.range(0, ROWS, 1, 2).selectExpr(
+        "if(id % 2 = 0, -1, if(id % 4 = 1, -2, id % 16)) AS page", "id"
+    )
+    grouped = sy.group_by(frame, "page", workers=8, buckets=8, whole_light_keys=True)
+    assert {-1, -2} == {row["page"] for row in grouped.hot_keys}
+    keys = grouped.map_arrow(lambda t: pa.table({"page": t["page"].unique()}), "page long")
+    counts = {row["page"]: row["count"] for row in keys.groupBy("page").count().collect()}
+    assert all((n > 1) == (page < 0) for page, n in counts.items())
+    nothing_hot = sy.group_by(spark.range(100), "id", workers=2, whole_light_keys=True)
+    assert [] == nothing_hot.hot_keys
+
+
+def test_aggregates_are_sparks_own(skewed):
+    """Counts, sums, means, extremes: the same table as `groupBy`, names included."""
+    ours = sy.group_by(skewed, "page", workers=3).aggregate(
+        sy.Count(), sy.Sum("id"), sy.Mean("id"), sy.Min("id"), sy.Max("id")
+    )
+    spark_way = skewed.groupBy("page").agg(
+        F.count("*").alias("count"), F.sum("id"), F.avg("id"), F.min("id"), F.max("id")
+    )
+    assert ours.columns == spark_way.columns
+    assert [f.dataType for f in ours.schema] == [f.dataType for f in spark_way.schema]
+    assert sorted(ours.collect()) == sorted(spark_way.collect())
+
+
+def test_sketches_and_own_aggregators_merge(skewed):
+    """What Spark has no name for: a sketch, a set, and a class of the user's."""
+    small = skewed.where("id < 4000").repartition(2)
+    ours = sy.group_by(small, "page", workers=2).aggregate(
+        sy.ApproxDistinct("id"), sy.CollectSet("id"), Longest("page")
+    )
+    found = {row["page"]: row for row in ours.collect()}
+    assert found["hot"][1] == pytest.approx(2000, rel=0.05)
+    assert sorted(found["hot"][2]) == list(range(0, 4000, 2))
+    assert all(len(page) == row[3] for page, row in found.items())
+
+
+class Longest(sy.Aggregator):
+    """A user's own."""
+
+    function = "longest"
+
+    def state(self, schema):
+        """One number."""
+        return {"length": pa.int64()}
+
+    def add(self, batch, groups):
+        """The longest of each group."""
+        lengths = pc.utf8_length(batch.column(self.column)).cast(pa.int64())
+        return [groups.reduce(lengths, "max")]
+
+    def merge(self, states, groups):
+        """The longest of the longest."""
+        return [groups.reduce(states[0], "max")]
+
+    def result(self, states):
+        """As it is."""
+        return states[0]
+
+    def result_type(self, schema):
+        """A length."""
+        return pa.int64()
+
+
+TEXTS = st.one_of(st.none(), st.sampled_from(["", "a", "b", "hot", "hot", "hot"]))
+NUMBERS = st.one_of(st.none(), st.integers(-5, 5))
+MOMENTS = st.one_of(
+    st.none(), st.integers(0, 3).map(lambda day: datetime.datetime(2020, 1, 1 + day))
+)
+AMOUNTS = st.one_of(st.none(), st.integers(-999, 999).map(lambda n: decimal.Decimal(n) / 100))
+BYTES = st.one_of(st.none(), st.binary(max_size=2))
+FRAMES = st.lists(st.tuples(TEXTS, NUMBERS, MOMENTS, AMOUNTS, BYTES, st.floats()), max_size=40)
+KINDS = "t string, n int, m timestamp_ntz, d decimal(5,2), b binary, f double"
+
+
+@given(rows=FRAMES, key=st.sampled_from([["t"], ["n"], ["m", "t"], ["d"], ["b", "n"], ["f"]]))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+def test_random_frames_aggregate_as_in_spark(spark, rows, key):
+    """Nulls, no rows, one row, NaN and both zeros, any plain type of key."""
+    frame = spark.createDataFrame(rows, KINDS)
+    ours = sy.group_by(frame, *key, workers=2).aggregate(sy.Count(), sy.Sum("n"), sy.Max("d"))
+    spark_way = frame.groupBy(*key).agg(F.count("*").alias("count"), F.sum("n"), F.max("d"))
+    assert ours.schema.simpleString() == spark_way.schema.simpleString()
+    assert sorted(map(repr, ours.collect())) == sorted(map(repr, spark_way.collect()))
+
+
+def test_nested_values_are_carried(spark):
+    """A function gets every column as it was, maps and lists too."""
+    frame = spark.range(0, 100, 1, 2).selectExpr(
+        "id % 3 AS k", "id", "array(id, null) AS l", "map('a', id) AS m", "struct(id AS x) AS s"
+    )
+    for given_frame in (frame, frame.repartition(2)):
+        same = sy.group_by(given_frame, "k", workers=2).map_arrow(lambda t: t, frame.schema)
+        assert sorted(same.collect(), key=lambda r: r["id"]) == frame.sort("id").collect()
+
+
+def test_equal_rows_are_split_on_a_scan_and_warned_of_elsewhere(spark):
+    """Position tells them apart only where a task that is run again repeats it."""
+    frame = spark.range(0, ROWS, 1, 2).selectExpr("'hot' AS page")
+
+    def count(table):
+        return pa.table({"rows": [table.num_rows]})
+
+    def most(grouped):
+        by_task = grouped.map_arrow(count, "rows long").groupBy(F.spark_partition_id()).sum("rows")
+        return max(row[1] for row in by_task.collect())
+
+    assert most(sy.group_by(frame, "page", workers=4)) <= 1.02 * ROWS / 4
+    with pytest.warns(UserWarning, match="name columns that differ with salt="):
+        assert most(sy.group_by(frame.repartition(2), "page", workers=4)) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda f: sy.group_by(f, "nope", workers=2), "there is no column 'nope'"),
+        (
+            lambda f: sy.group_by(f.selectExpr("page COLLATE UTF8_LCASE AS p"), "p", workers=2),
+            "which may call different texts equal",
+        ),
+        (lambda f: sy.group_by(f.selectExpr("map(1, 2) AS m"), "m", workers=2), "has no hash"),
+        (lambda f: sy.group_by(f, workers=2), "key needs at least one column"),
+        (lambda f: sy.group_by(f, "page", workers=0), "workers must be a whole number"),
+        (lambda f: sy.group_by(f, "page", workers=2, tasks_per_worker=0), "tasks_per_worker must"),
+        (lambda f: sy.group_by(f, "page", workers=2, epsilon=0), "epsilon must be"),
+        (lambda f: sy.group_by(f, "page", workers=2, weight="w"), "there is no column 'w'"),
+        (lambda f: sy.group_by(f, "page", workers=2, capacities=[1]), "capacities must be"),
+        (lambda f: sy.group_by(f.select("*", "id"), "page", workers=2), "more than one column"),
+        (
+            lambda f: sy.group_by(f, "page", workers=2).hot_keys,
+            "hot keys are listed with whole_light_keys=True",
+        ),
+        (
+            lambda f: sy.group_by(
+                f, "page", workers=2, whole_light_keys=True, scheme=sy.schemes.named("porc")
+            ),
+            "scheme and whole_light_keys each say where rows go",
+        ),
+        (
+            lambda f: sy.group_by(
+                f.repartition(2), "page", workers=2, scheme=sy.schemes.named("porc")
+            ),
+            "only rows read straight from files keep",
+        ),
+        (
+            lambda f: sy.group_by(f, "page", workers=2, plan=sy.Planner(3).plan),
+            "the plan is for 3 bins, not for 2 workers of 1 tasks each",
+        ),
+        (lambda f: sy.group_by(f, "page", workers=2).aggregate(), "at least one aggregator"),
+        (
+            lambda f: sy.group_by(f, "page", workers=2).aggregate(sy.Sum("page")),
+            "needs a column of",
+        ),
+        (
+            lambda f: sy.group_by(f, "page", workers=2).aggregate(sy.Count(), sy.Count()),
+            "would be called 'count'",
+        ),
+    ],
+)
+def test_bad_arguments_get_one_sentence(skewed, make, sentence):
+    """Before any job starts."""
+    with pytest.raises(ValueError, match=sentence):
+        make(skewed)
+
+
+def test_what_is_no_function_or_aggregator_is_refused(skewed):
+    """Types too."""
+    grouped = sy.group_by(skewed, "page", workers=2)
+    with pytest.raises(TypeError, match="function must be callable"):
+        grouped.map_arrow("count", "n long")
+    with pytest.raises(TypeError, match="aggregate takes aggregators"):
+        grouped.aggregate("count")
+    with pytest.raises(Exception, match="must return a pyarrow Table or RecordBatch, got int"):
+        grouped.map_arrow(lambda _: 1, "n long").collect()
