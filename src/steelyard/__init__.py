@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from steelyard.delegation import Measurement, PaperRules, Report, Signal, SteadyRules
     from steelyard.hashing import hash_key, hash_keys
     from steelyard.planning import Planner, RoutingPlan
+    from steelyard.spark.balancer import Balancer
+    from steelyard.spark.grouping import group_by
+    from steelyard.spark.joining import join
     from steelyard.spark.repartitioning import plan, repartition
 
 __version__: str
@@ -42,6 +45,7 @@ __all__ = [
     "Aggregator",
     "ApproxDistinct",
     "Assignment",
+    "Balancer",
     "CollectSet",
     "Count",
     "Max",
@@ -60,8 +64,10 @@ __all__ = [
     "TopK",
     "Variance",
     "__version__",
+    "group_by",
     "hash_key",
     "hash_keys",
+    "join",
     "plan",
     "repartition",
     "schemes",
@@ -78,6 +84,9 @@ _HOMES = {
     "delegation": "Measurement PaperRules Report Signal SteadyRules",
     "hashing": "hash_key hash_keys",
     "planning": "Planner RoutingPlan",
+    "spark.balancer": "Balancer",
+    "spark.grouping": "group_by",
+    "spark.joining": "join",
     "spark.repartitioning": "plan repartition",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

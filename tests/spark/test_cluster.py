@@ -59,6 +59,6 @@ def test_executors_need_not_have_this_package(tmp_path):
     without = tmp_path / "python-without"
     without.write_text(f'#!/bin/sh\nPYTHONPATH="{packages}:$PYTHONPATH" exec {base} "$@"\n')
     without.chmod(0o755)
-    results = on_cluster(tmp_path, [*WORK, "sees_steelyard"], python=without)
+    results = on_cluster(tmp_path, ["sees_steelyard", *WORK], python=without)
     assert results.pop("sees_steelyard") == [False]
     check(results)

@@ -30,23 +30,24 @@ def shipped(work: Work) -> Work:
 
     # Functions within a function have no names to be found by: these travel by value.
     def install() -> None:
-        import importlib.abc
-        import importlib.machinery
         import importlib.util
         import sys
         import zlib
+        from importlib.abc import Loader, MetaPathFinder
+        from importlib.machinery import ModuleSpec
+        from types import ModuleType
 
         found = importlib.util.find_spec("steelyard")
         if found is not None and found.origin is not None:
             return
 
-        class Shipped(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-            def find_spec(self, name: str, *_: Any) -> Any:
+        class Shipped(MetaPathFinder, Loader):
+            def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
                 if name not in sources:
                     return None
-                return importlib.machinery.ModuleSpec(name, self, is_package=sources[name][0])
+                return ModuleSpec(name, self, is_package=sources[name][0])
 
-            def exec_module(self, module: Any) -> None:
+            def exec_module(self, module: ModuleType) -> None:
                 text = zlib.decompress(sources[module.__name__][1]).decode()
                 exec(compile(text, module.__name__, "exec"), module.__dict__)  # noqa: S102
 

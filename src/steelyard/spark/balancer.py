@@ -1,0 +1,191 @@
+"""Balance the micro-batches of a stream, each by what the ones before it have shown.
+
+The frame of a micro-batch enters; the same rows leave, in partitions of equal weight. While they
+flow, Spark counts them by bucket, and the next batch is planned from these counts.
+"""
+
+import struct
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import Thread
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+from steelyard.planning import Planner
+from steelyard.routing_plan import RoutingPlan
+from steelyard.spark.columns import (
+    HIDDEN,
+    Key,
+    require_columns,
+    require_distinct_names,
+    require_hashes,
+    salt_columns,
+    salt_of,
+)
+from steelyard.spark.native_routing import BIN, with_bin
+from steelyard.spark.repartitioning import bucket_counts, repartition
+from steelyard.validation import require_whole
+
+_BUCKET = f"{HIDDEN}seen"
+
+_PATIENCE = 1.0
+"""Seconds to wait for the counts of the last batch: they arrive soon after its first action."""
+
+_SEED = 1_003_792_688
+"""From this seed Spark's count-min sketch draws the factor 1, so a bucket's cell is its number."""
+
+_HEADER = struct.Struct(">iqiiq")
+"""How a sketch of one row begins: version, rows counted, depth, width, factor of its hash."""
+
+
+class Balancer:
+    """Repartitions every micro-batch by a plan that follows the stream; made for `foreachBatch`.
+
+    Call `repartition` once for each batch and write what it returns. The first batch that has rows
+    is counted in a pass of its own, as nothing is known yet. From then on there is no extra pass:
+    Spark counts the rows while the first action on a batch moves them, and the next batch is
+    planned from these counts and the earlier ones, which fade by `decay`. So a key that becomes
+    hot is split one batch later, nearly as widely as it needs. With a decay of 0, which suits large
+    batches, it is at once; 0.5 takes about four batches and evens out the accidents of small ones.
+
+    A batch whose action failed, or never ran, teaches nothing, and makes the next one wait for a
+    second. Counts are advice: if an executor is lost they may come out too high, and the plan less
+    even, but every row still arrives once.
+
+    The arguments are those of `steelyard.repartition`. Use one balancer for one query. On Spark
+    Connect `foreachBatch` works on a copy, in another process; `plan` is then the copy's.
+
+    >>> balancer = Balancer("page", workers=4)
+    >>> def write(batch, number):
+    ...     balancer.repartition(batch).write.mode("append").parquet(f"{folder}/written")
+    >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
+    >>> rows.write.parquet(f"{folder}/pages")
+    >>> stream = spark.readStream.schema(rows.schema).parquet(f"{folder}/pages")
+    >>> query = stream.writeStream.foreachBatch(write).trigger(availableNow=True).start()
+    >>> query.awaitTermination(60)
+    True
+    >>> spark.read.parquet(f"{folder}/written").count()
+    10000
+    """
+
+    def __init__(
+        self,
+        *key: str,
+        workers: int,
+        epsilon: float = 0.01,
+        capacities: Sequence[float] | None = None,
+        salt: Sequence[str] | None = None,
+        buckets: int = 8192,
+        decay: float = 0.2,
+    ) -> None:
+        _require_names("key", key)
+        if salt is not None:
+            _require_names("salt", salt)
+        require_whole("workers", workers, least=1)
+        self._planner = Planner(workers, epsilon, buckets, capacities, decay=decay)
+        self._key = Key(key, self._planner.buckets)
+        self._salt = None if salt is None else tuple(salt)
+        self._has_counted = False
+        self._observation: Observation | None = None
+
+    @property
+    def plan(self) -> RoutingPlan:
+        """The plan of the last batch; before the first, every key in one place by its hash."""
+        return self._planner.plan
+
+    def repartition(self, batch: DataFrame) -> DataFrame:
+        """The rows of a batch in balanced partitions, with the same columns.
+
+        >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
+        >>> balanced = Balancer("page", workers=4).repartition(rows)
+        >>> sizes = balanced.groupBy(F.spark_partition_id()).count()
+        >>> sorted(round(row["count"] / 2500, 1) for row in sizes.collect())
+        [1.0, 1.0, 1.0, 1.0]
+        """
+        if batch.isStreaming:
+            raise ValueError(
+                "a balancer takes the batches of a stream, not the stream: call repartition in the "
+                "function that you give to foreachBatch"
+            )
+        require_distinct_names(batch)
+        require_columns(batch, "key", self._key.names)
+        require_hashes(batch, "key", self._key.names)
+        salts = salt_columns(batch, self._salt)
+        if not self._has_counted:
+            return self._first(batch)
+        self._learn()
+        self._observation = Observation()
+        # A column before the aggregate: Spark compiles the hash here, and would not in there.
+        seen = batch.withColumn(_BUCKET, self._key.bucket())
+        seen = seen.observe(self._observation, _count_by_bucket(self._key.buckets))
+        routed = with_bin(seen, self.plan, F.col(_BUCKET), salt_of(salts)).drop(_BUCKET)
+        return routed.repartitionById(self.plan.bins, F.col(BIN)).drop(BIN)
+
+    def _first(self, batch: DataFrame) -> DataFrame:
+        """Count the batch in a pass of its own, and look whether its rows can be told apart."""
+        counts = bucket_counts(batch, self._key)
+        if counts.any():
+            self._planner.update(counts)
+            self._has_counted = True
+        return repartition(batch, self.plan.bins, *self._key.names, plan=self.plan, salt=self._salt)
+
+    def _learn(self) -> None:
+        """Plan again if the counts of the last batch have arrived and there are any."""
+        observation, self._observation = self._observation, None
+        counts = None if observation is None else _observed(observation, self._key)
+        if counts is not None and counts.any():
+            self._planner.update(counts)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is being observed belongs to this process and its session.
+        return self.__dict__ | {"_observation": None}
+
+
+def _count_by_bucket(buckets: int) -> Column:
+    """The rows of each bucket as an aggregate: a count-min sketch with one cell for each.
+
+    It has a single row as long as the buckets and the identity as its hash, so that its counts are
+    exact. It costs about a third of `approx_top_k`, the other aggregate that could do it.
+    """
+    error = F.lit(2 / (buckets - 0.5))  # Spark makes ceil(2 / error) cells
+    return F.count_min_sketch(F.col(_BUCKET), error, F.lit(0.4), F.lit(_SEED)).alias("counts")
+
+
+def _observed(observation: Observation, key: Key) -> NDArray[np.float64] | None:
+    """The counts that an action has left in the observation, if they come in time."""
+    seen: list[dict[str, bytes]] = []
+
+    def wait() -> None:
+        with suppress(Exception):  # the action failed, or Spark was stopped in the meantime
+            seen.append(observation.get)
+
+    # Spark gives no way to ask without waiting, perhaps for ever.
+    waiting = Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(_PATIENCE)
+    if not seen or not seen[0]:
+        return None
+    return _decoded(bytes(seen[0]["counts"]), key.buckets)
+
+
+def _decoded(sketch: bytes, buckets: int) -> NDArray[np.float64]:
+    """The table of a sketch with one row."""
+    version, _, depth, width, factor = _HEADER.unpack_from(sketch)
+    if (version, depth, width, factor) != (1, 1, buckets, 1):
+        raise RuntimeError(
+            "this version of Spark writes count-min sketches in another way than the versions that "
+            "steelyard knows; use sy.repartition, which counts each batch"
+        )
+    return np.frombuffer(sketch, ">i8", offset=_HEADER.size).astype(np.float64)
+
+
+def _require_names(argument: str, names: Sequence[str]) -> None:
+    """Refuse what cannot be names of columns, before there is a frame to look them up in."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{argument} must be names of columns, got {names!r}")
+    if not names:
+        raise ValueError(f"{argument} needs at least one column, got none")
