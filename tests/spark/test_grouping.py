@@ -268,3 +268,20 @@ def test_what_is_no_function_or_aggregator_is_refused(skewed):
         grouped.aggregate("count")
     with pytest.raises(Exception, match="must return a pyarrow Table or RecordBatch, got int"):
         grouped.map_arrow(lambda _: 1, "n long").collect()
+    with pytest.raises(Exception, match="names the columns m, but the function returned n"):
+        grouped.map_arrow(lambda _: pa.table({"n": [1]}), "m long").collect()
+    small = grouped.map_arrow(lambda _: pa.table({"b": [1], "a": ["x"]}), "a string, b tinyint")
+    assert {("x", 1)} == {tuple(row) for row in small.collect()}
+
+
+def test_times_are_told_in_the_sessions_zone(spark):
+    """Keys and values that are moments, where the session is not at UTC."""
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        frame = spark.range(0, 60, 1, 2).selectExpr("timestamp_seconds(id % 3 * 86400) AS t", "id")
+        ours = sy.group_by(frame, "t", workers=2).aggregate(sy.Max("t"), sy.Sum("id"))
+        spark_way = frame.groupBy("t").agg(F.max("t"), F.sum("id"))
+        assert ours.schema.simpleString() == spark_way.schema.simpleString()
+        assert sorted(ours.collect()) == sorted(spark_way.collect())
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")

@@ -156,7 +156,8 @@ class Grouped:
         """
         if not callable(function):
             raise TypeError(f"function must be callable, got {function!r}")
-        work = Map(function, all_at_once=self.whole_light_keys)
+        empty = self.frame.sparkSession.createDataFrame([], schema)
+        work = Map(function, empty.toArrow().schema, all_at_once=self.whole_light_keys)
         return self._exchanged(self.frame.columns).mapInArrow(shipped(work), schema)
 
     def aggregate(self, *aggregators: Aggregator) -> DataFrame:

@@ -23,20 +23,28 @@ class Map:
     """A worker: a function of the user's, on tables of rows."""
 
     function: Function
+    schema: pa.Schema
     all_at_once: bool
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         for table in packing.unpacked(batches, all_at_once=self.all_at_once):
-            made = self.function(table)
-            if isinstance(made, pa.RecordBatch):
-                yield made
-            elif isinstance(made, pa.Table):
-                yield from made.to_batches()
-            else:
-                raise TypeError(
-                    "map_arrow: the function must return a pyarrow Table or RecordBatch, "
-                    f"got {type(made).__name__}"
-                )
+            yield from self._as_promised(self.function(table)).to_batches()
+
+    def _as_promised(self, made: object) -> pa.Table:
+        """What the function returned, with the columns and types that were announced."""
+        if isinstance(made, pa.RecordBatch):
+            made = pa.Table.from_batches([made])
+        if not isinstance(made, pa.Table):
+            raise TypeError(
+                "map_arrow: the function must return a pyarrow Table or RecordBatch, "
+                f"got {type(made).__name__}"
+            )
+        if sorted(made.column_names) != sorted(self.schema.names):
+            raise ValueError(
+                f"map_arrow: the schema names the columns {', '.join(self.schema.names)}, but the "
+                f"function returned {', '.join(made.column_names) or 'none'}"
+            )
+        return made.select(self.schema.names).cast(self.schema)
 
 
 @dataclass(frozen=True)
