@@ -348,8 +348,9 @@ def test_a_description_agrees_with_the_plan(planner, counts, more):
     assert shares == sorted(shares, reverse=True)
     assert shares == pytest.approx([seen[hot.bucket] / seen.sum() for hot in description.hot])
     assert description.by_plan == pytest.approx((plan.shares_of(seen) / share).max())
-    assert description.bucket_copies == sum(len(plan.cells(b)) for b in range(64))
-    assert description.copies_per_key == plan.copies.mean()
+    used = np.flatnonzero(seen)
+    assert description.bucket_copies == sum(len(plan.cells(b)) for b in used)
+    assert description.copies_per_key == plan.copies[used].mean()
 
 
 def test_key_grouping_is_the_bucket_modulo_the_workers():
@@ -403,3 +404,19 @@ def test_counts_are_no_part_of_a_plans_value():
     assert description == Planner.resume(json.loads(json.dumps(planner.save()))).plan.describe()
     full = Planner(24).update(np.ones(8192))
     assert len(pickle.dumps(full)) - len(pickle.dumps(replace(full, counts=None))) < 70_000
+
+
+@given(PLANNERS, bucket_counts(), st.sets(st.integers(0, 63)))
+def test_buckets_can_be_made_whole(planner, counts, whole):
+    """Those that are named go where their largest part went; the others stay as they are."""
+    plan = planner.update(counts)
+    made = plan.with_whole(whole)
+    for bucket in range(64):
+        cells = plan.cells(bucket)
+        if bucket in whole and len(cells) > 1:
+            (cell,) = made.cells(bucket)
+            assert cell.weight == 1
+            assert cell.bin == max(cells, key=lambda own: own.weight).bin
+        else:
+            assert made.cells(bucket) == cells
+    assert made.shares == pytest.approx(made.shares_of(plan.counts))

@@ -32,7 +32,7 @@ class PlanDescription:
     """What a plan does for the stream that it was made for; `str` tells it in a few lines.
 
     >>> hot = HotBucket(bucket=7, share=0.3, workers=2)
-    >>> print(PlanDescription(4, 64, (hot,), by_key_grouping=1.9, by_plan=1.0, bucket_copies=65))
+    >>> print(PlanDescription(4, 64, (hot,), 1.9, 1.0, buckets_used=64, bucket_copies=65))
     4 workers, 64 buckets of keys
     largest worker   1.000 of its fair share (1.900 by key grouping)
     copies of a key  1.016 on average (65 copies of 64 buckets)
@@ -49,19 +49,24 @@ class PlanDescription:
     `b mod workers`: a bucket is a key's hash modulo `buckets`, so this is a hash of the key too."""
     by_plan: float
     """The largest ratio of a worker's share to its fair one under the plan."""
+    buckets_used: int
+    """Buckets in which there was anything."""
     bucket_copies: int
-    """The workers of each bucket, added up."""
+    """The workers of each of these, added up."""
 
     @property
     def copies_per_key(self) -> float:
-        """On how many workers a key is, on average: keys are spread evenly over the buckets."""
-        return self.bucket_copies / self.buckets
+        """On how many workers a key is, on average: keys are spread evenly over the buckets.
+
+        With fewer keys than buckets each has a bucket of its own, and this is exact.
+        """
+        return self.bucket_copies / self.buckets_used
 
     def __str__(self) -> str:
         largest = (
             f"{self.by_plan:.3f} of its fair share ({self.by_key_grouping:.3f} by key grouping)"
         )
-        copies = f"({self.bucket_copies:,} copies of {self.buckets:,} buckets)"
+        copies = f"({self.bucket_copies:,} copies of {self.buckets_used:,} buckets)"
         lines = [
             f"{self.workers:,} workers, {self.buckets:,} buckets of keys",
             f"largest worker   {largest}",
@@ -96,7 +101,8 @@ def describe(
         hot=tuple(HotBucket(int(b), float(parts[b]), int(copies[b])) for b in split),
         by_key_grouping=float((grouped / fair).max()),
         by_plan=float((shares / fair).max()),
-        bucket_copies=int(copies.sum()),
+        buckets_used=int(np.count_nonzero(counts)),
+        bucket_copies=int(copies[counts > 0].sum()),
     )
 
 

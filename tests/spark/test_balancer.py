@@ -234,7 +234,10 @@ def test_bad_batches_get_a_sentence(spark, warm):
     stream = spark.readStream.format("rate").load()
     for balancer in (Balancer("page", workers=WORKERS), warm):
         for frame, sentence in [
-            (batch.withColumn("page", F.create_map("id", "id")), "key: column 'page' holds a map"),
+            (
+                batch.withColumn("page", F.create_map("id", "id")),
+                "key: column 'page' is map<bigint,bigint>, which has no hash",
+            ),
             (batch.drop("page"), "key: there is no column 'page'; the columns are id"),
             (batch.join(batch, "page"), "more than one column named id; rename them first"),
             (stream, "takes the batches of a stream, not the stream: call repartition in the"),

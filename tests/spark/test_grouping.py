@@ -215,6 +215,19 @@ def test_equal_rows_are_split_on_a_scan_and_warned_of_elsewhere(spark):
             "which may call different texts equal",
         ),
         (lambda f: sy.group_by(f.selectExpr("map(1, 2) AS m"), "m", workers=2), "has no hash"),
+        (lambda f: sy.group_by(f, "page", workers=2, weight="page"), "must hold numbers"),
+        (
+            lambda f: sy.group_by(f, "page", workers=2, plan=sy.Planner(2).plan, weight="id"),
+            "a plan is given, which has decided on weight already",
+        ),
+        (
+            lambda f: sy.group_by(f.withColumn("__steelyard_bin", F.lit(1)), "page", workers=2),
+            "names that begin with __steelyard_ are in use",
+        ),
+        (
+            lambda f: sy.group_by(f, "page", workers=4, tasks_per_worker=2, capacities=[1, 2]),
+            "each of 4 bins",
+        ),
         (lambda f: sy.group_by(f, workers=2), "key needs at least one column"),
         (lambda f: sy.group_by(f, "page", workers=0), "workers must be a whole number"),
         (lambda f: sy.group_by(f, "page", workers=2, tasks_per_worker=0), "tasks_per_worker must"),
@@ -285,3 +298,13 @@ def test_times_are_told_in_the_sessions_zone(spark):
         assert sorted(ours.collect()) == sorted(spark_way.collect())
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_any_name_will_do_for_a_column(spark):
+    """Dots and backticks, and the names that blocks have."""
+    frame = spark.range(0, 100, 1, 2).toDF("a.b`c").withColumn("bin", F.lit("x"))
+    frame = frame.withColumn("block", F.lit(b"y")).withColumn("s.t", F.struct(F.lit(1).alias("u")))
+    same = sy.group_by(frame, "a.b`c", workers=2).map_arrow(lambda t: t, frame.schema)
+    assert sorted(same.collect()) == sorted(frame.collect())
+    counts = sy.group_by(frame, "a.b`c", "bin", workers=2).aggregate(sy.Count())
+    assert 100 == counts.count()

@@ -200,12 +200,15 @@ class _Simulation:
         """Hand over the acknowledgements that have arrived, the earliest first."""
         arrived = self.acks.due[: self.acks.size[1]].tolist()
         self.acks.size[1] = 0
+        signals = moves = 0
         for pair in arrived:
             worker, source = divmod(pair, self.sources.count)
             report = self.reports[worker]
             if report is not None:
-                self.signals[slot] += 1
-                self.moves[slot] += len(self.sources.acknowledge(source, worker, report))
+                signals += 1
+                moves += len(self.sources.acknowledge(source, worker, report))
+        self.signals[slot] += signals
+        self.moves[slot] += moves
 
     def _make_room(self) -> None:
         if self.acks.times.size and self.acks.size[0] == self.acks.times.size:
@@ -217,7 +220,7 @@ class _Simulation:
     def _end_slot(self, number: int, begin: float, end: float) -> None:
         workers = self.workers
         idle = workers.idle + np.maximum(0.0, end - np.maximum(workers.free_at, begin))
-        self.owned[number] = self.sources.owned(self.cluster.workers)
+        self.owned[number] = self.sources.owned
         arrivals = self._in_slot(number, self.tally.arrivals)
         self.backlog += arrivals - self._in_slot(number, self.tally.finishes)
         self.held += self._in_slot(number, self.tally.new_keys)
@@ -331,8 +334,11 @@ def _by_slot(stream: Stream, slot: float, slots: int) -> Iterator[_Hashed]:
         keys, times = chunk.keys, chunk.times
         hashes = hash_keys(pa.array(keys, pa.int64()))
         begin = 0
+        last = int(times[-1] / slot) + 2 if times.size else number
+        # By the same products that number the slots: no message falls between two of them.
+        cuts = iter(times.searchsorted(np.arange(number + 1, max(last, number) + 2) * slot))
         while begin < times.size:
-            cut = begin + int(times[begin:].searchsorted((number + 1) * slot))
+            cut = int(next(cuts))
             pieces.append(_Hashed(keys[begin:cut], times[begin:cut], hashes[begin:cut]))
             if cut == times.size:
                 break

@@ -38,6 +38,7 @@ class Sources:
         else:
             self._planned = _PlannedRouting(grouping.scheme, bins, seed)
         self.owners: NDArray[np.int32] = np.tile(owners, (sources, 1))
+        self._owned = np.bincount(owners, minlength=workers) * sources
 
     def route(self, first_message: int, hashes: Hashes) -> NDArray[np.int32]:
         """The bins of consecutive messages; message i belongs to source i mod count."""
@@ -71,6 +72,8 @@ class Sources:
         moves = self._sides[source].acknowledge(worker, report)
         for move in moves:
             self.owners[source, move.virtual] = move.taker
+            self._owned[move.giver] -= 1
+            self._owned[move.taker] += 1
         return moves
 
     @property
@@ -78,10 +81,10 @@ class Sources:
         """Whether a source has a busy worker that waits to give."""
         return any(side.is_stirred for side in self._sides)
 
-    def owned(self, workers: int) -> NDArray[np.float64]:
+    @property
+    def owned(self) -> NDArray[np.float64]:
         """Virtual workers of each worker, on average over the sources."""
-        counts: NDArray[np.int64] = np.bincount(self.owners.ravel(), minlength=workers)
-        return counts / self.count
+        return self._owned / self.count
 
 
 class _PlannedRouting:

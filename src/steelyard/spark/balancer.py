@@ -20,14 +20,12 @@ from steelyard.routing_plan import RoutingPlan
 from steelyard.spark.columns import (
     HIDDEN,
     Key,
-    require_columns,
-    require_distinct_names,
-    require_hashes,
+    require_key,
     salt_columns,
     salt_of,
 )
 from steelyard.spark.native_routing import BIN, with_bin
-from steelyard.spark.repartitioning import bucket_counts, repartition
+from steelyard.spark.repartitioning import bucket_counts, repartition, warn_of_equal_rows
 from steelyard.validation import require_whole
 
 _BUCKET = f"{HIDDEN}seen"
@@ -56,8 +54,9 @@ class Balancer:
     second. Counts are advice: if an executor is lost they may come out too high, and the plan less
     even, but every row still arrives once.
 
-    The arguments are those of `steelyard.repartition`. Use one balancer for one query. On Spark
-    Connect `foreachBatch` works on a copy, in another process; `plan` is then the copy's.
+    The arguments are those of `steelyard.repartition`, without weights: what is observed are the
+    numbers of rows. Use one balancer for one query. On Spark Connect `foreachBatch` works on a
+    copy, in another process; `plan` is then the copy's.
 
     >>> balancer = Balancer("page", workers=4)
     >>> def write(batch, number):
@@ -111,9 +110,7 @@ class Balancer:
                 "a balancer takes the batches of a stream, not the stream: call repartition in the "
                 "function that you give to foreachBatch"
             )
-        require_distinct_names(batch)
-        require_columns(batch, "key", self._key.names)
-        require_hashes(batch, "key", self._key.names)
+        require_key(batch, "key", self._key.names)
         salts = salt_columns(batch, self._salt)
         if not self._has_counted:
             return self._first(batch)
@@ -131,6 +128,8 @@ class Balancer:
         if counts.any():
             self._planner.update(counts)
             self._has_counted = True
+            salts = salt_columns(batch, self._salt)
+            warn_of_equal_rows(batch, self.plan, self._key.bucket(), salts)
         return repartition(batch, self.plan.bins, *self._key.names, plan=self.plan, salt=self._salt)
 
     def _learn(self) -> None:

@@ -9,42 +9,31 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, MapType, StructType, VariantType
+from pyspark.sql.types import DataType, MapType, NumericType, StructType, VariantType
 
 HIDDEN = "__steelyard_"
 """Columns that exist between two steps only begin like this."""
 
 
 def require_columns(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
-    """Refuse names that the frame does not have, or has twice."""
+    """Refuse names that the frame does not have."""
+    if isinstance(names, str):
+        raise TypeError(f"{argument} must be a list of names of columns, got {names!r}")
     if not names:
         raise ValueError(f"{argument} needs at least one column, got none")
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"{argument} must be names of columns, got {name!r}")
-        found = frame.columns.count(name)
-        if found == 0:
+        if name not in frame.columns:
             known = ", ".join(frame.columns)
             raise ValueError(f"{argument}: there is no column {name!r}; the columns are {known}")
 
 
-def require_distinct_names(frame: DataFrame) -> None:
-    """Refuse a frame with two columns of one name: nobody could say which is meant."""
-    twice = {name for name in frame.columns if frame.columns.count(name) > 1}
-    if twice:
-        names = ", ".join(sorted(twice))
-        raise ValueError(f"the frame has more than one column named {names}; rename them first")
-
-
-def require_hashes(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
-    """Refuse columns that cannot be hashed."""
-    for name in names:
-        if not _can_be_hashed(frame.schema[name].dataType):
-            raise ValueError(f"{argument}: column {name!r} holds a map, which has no hash")
-
-
-def require_equal_hashes(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
-    """Refuse columns whose values Spark may call equal although their hashes differ."""
+def require_key(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
+    """Refuse a key that the frame does not have, or whose equal values may hash differently."""
+    require_distinct_names(frame)
+    require_columns(frame, argument, names)
+    require_hashes(frame, argument, names)
     for name in names:
         kind = frame.schema[name].dataType.simpleString()
         if " collate " in kind:
@@ -52,6 +41,40 @@ def require_equal_hashes(frame: DataFrame, argument: str, names: Sequence[str]) 
                 f"{argument}: column {name!r} is {kind}, which may call different texts equal, and "
                 "hashes do not; bring the texts to one form, as with lower, and cast them to string"
             )
+
+
+def require_distinct_names(frame: DataFrame) -> None:
+    """Refuse two columns of one name, as nobody could say which is meant, and names of our own."""
+    names = [name.lower() for name in frame.columns]
+    twice = sorted({name for name in frame.columns if names.count(name.lower()) > 1})
+    if twice:
+        raise ValueError(
+            f"the frame has more than one column named {', '.join(twice)}; rename them first"
+        )
+    for name in frame.columns:
+        if name.lower().startswith(HIDDEN):
+            raise ValueError(f"names that begin with {HIDDEN} are in use; rename {name!r} first")
+
+
+def require_hashes(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
+    """Refuse columns that cannot be hashed."""
+    for name in names:
+        kind = frame.schema[name].dataType
+        if not _can_be_hashed(kind):
+            raise ValueError(
+                f"{argument}: column {name!r} is {kind.simpleString()}, which has no hash"
+            )
+
+
+def require_weight(frame: DataFrame, weight: str | None) -> None:
+    """Refuse a weight that is no column of numbers."""
+    if weight is None:
+        return
+    require_columns(frame, "weight", [weight])
+    kind = frame.schema[weight].dataType
+    if not isinstance(kind, NumericType):
+        found = kind.simpleString()
+        raise ValueError(f"weight: column {weight!r} must hold numbers, got {found}")  # noqa: TRY004
 
 
 def named(name: str) -> Column:

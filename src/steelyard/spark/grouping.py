@@ -23,16 +23,19 @@ from steelyard.spark.columns import (
     HIDDEN,
     Key,
     named,
-    require_columns,
-    require_distinct_names,
-    require_equal_hashes,
-    require_hashes,
+    require_key,
+    require_weight,
     salt_columns,
     salt_of,
 )
 from steelyard.spark.hot_keys import HotKeys
 from steelyard.spark.native_routing import BIN, with_bin
-from steelyard.spark.repartitioning import bucket_counts, refuse_streams, warn_of_equal_rows
+from steelyard.spark.repartitioning import (
+    DEFAULT_EPSILON,
+    bucket_counts,
+    refuse_beside_a_plan,
+    warn_of_equal_rows,
+)
 from steelyard.spark.scans import repeats_its_order
 from steelyard.spark.shipping import shipped
 from steelyard.spark.working import Add, Function, Map, Merge
@@ -52,7 +55,7 @@ def group_by(
     scheme: "Scheme | None" = None,
     salt: Sequence[str] | None = None,
     weight: str | None = None,
-    epsilon: float = 0.01,
+    epsilon: float = DEFAULT_EPSILON,
     capacities: Sequence[float] | None = None,
     buckets: int = 8192,
     tasks_per_worker: int = 1,
@@ -60,10 +63,12 @@ def group_by(
 ) -> "Grouped":
     """Rows of a key together on as few workers as hold them, and no worker with too many.
 
-    What is read straight from files is planned while it is read. Rows that come out of a shuffle
-    may come in another order when a task is run again, so they are counted first, in a pass of
-    its own over the key columns; give a `plan` to save it. `salt`, `weight`, `epsilon`,
-    `capacities` and `buckets` are those of `repartition` and `plan`.
+    What is read straight from files is planned while it is read, each part of a file by itself:
+    where files are sorted by the key, or have few rows, keys get more copies than by a `plan` of
+    all rows, which `steelyard.plan` makes. Rows that come out of a shuffle may come in another
+    order when a task is run again, so they are counted first, in a pass of its own over the key
+    columns; give a `plan` to save it. `salt` (used where rows are counted first, or by a plan),
+    `weight`, `epsilon`, `capacities` and `buckets` are those of `repartition` and `plan`.
 
     With `scheme` every source task routes by that scheme instead, message by message, as the
     paper's sources do: only for what is read straight from files, and only where the executors
@@ -83,21 +88,21 @@ def group_by(
     """
     require_whole("workers", workers, least=1)
     require_whole("tasks_per_worker", tasks_per_worker, least=1)
-    require_distinct_names(frame)
-    require_columns(frame, "key", key)
-    require_hashes(frame, "key", key)
-    require_equal_hashes(frame, "key", key)
-    refuse_streams(frame, "group_by")
-    if weight is not None:
-        require_columns(frame, "weight", [weight])
+    require_key(frame, "key", key)
+    if frame.isStreaming:
+        raise ValueError("group_by takes frames that end, not streams")
+    require_weight(frame, weight)
     bins = workers * tasks_per_worker
+    Planner(workers, epsilon, max(buckets, workers), capacities)  # refuses what cannot be
     if capacities is not None:
-        capacities = np.repeat(np.asarray(capacities, float), tasks_per_worker).tolist()
-    Planner(bins, epsilon, buckets, capacities)  # refuses what cannot be
+        capacities = np.repeat(capacities, tasks_per_worker).tolist()
+    Planner(bins, epsilon, buckets, capacities)
     given = [name for name, it in (("plan", plan), ("scheme", scheme)) if it is not None]
     given += ["whole_light_keys"] if whole_light_keys else []
     if len(given) > 1:
         raise ValueError(f"{given[0]} and {given[1]} each say where rows go; give one of them")
+    if plan is not None or scheme is not None:
+        refuse_beside_a_plan(epsilon=epsilon, capacities=capacities, weight=weight)
     if plan is not None and plan.bins != bins:
         raise ValueError(
             f"the plan is for {plan.bins} bins, not for {workers} workers of "
@@ -183,7 +188,10 @@ class Grouped:
         by_bucket = Aggregation(
             aggregators, [_BUCKET, *keys], fields.append(pa.field(_BUCKET, pa.int32()))
         )
-        results = session.createDataFrame(wanted.result_schema.empty_table()).schema
+        # A row of nulls: Spark Connect cannot tell the types of a table without any.
+        nulls = [pa.nulls(1, kind) for kind in wanted.result_schema.types]
+        one_row = pa.Table.from_arrays(nulls, schema=wanted.result_schema)
+        results = session.createDataFrame(one_row).schema
         kinds = [self.frame.schema[name] for name in keys] + results.fields[len(keys) :]
         partials = self._exchanged(list(read), with_bucket=True).mapInArrow(
             shipped(Add(by_bucket, _BUCKET, self.bins)), packing.SCHEMA
@@ -210,9 +218,11 @@ class Grouped:
         frame, destinations = self._routed()
         kept = [*columns, *([_BUCKET] if with_bucket else []), *destinations.columns]
         bucket = self.key.bucket().alias(_BUCKET)
-        pack = shipped(packing.Packer(destinations))
+        pack = shipped(packing.Packer(destinations, tuple(kept)))
         rows = frame.select("*", bucket).select(*map(named, kept))
-        blocks = rows.mapInArrow(pack, packing.SCHEMA)
+        # Spark looks columns up by name there, and stumbles over dots: they are renamed on the way.
+        numbered = rows.toDF(*(f"c{i}" for i in range(len(kept))))
+        blocks = numbered.mapInArrow(pack, packing.SCHEMA)
         return blocks.repartitionById(self.bins, F.col("bin")).select("block")
 
     def _routed(self) -> tuple[DataFrame, packing.Destinations]:
@@ -230,7 +240,7 @@ class Grouped:
             counts = bucket_counts(self.frame, self.key, weight=self.weight)
             planner = self._planner()
             plan = planner.update(counts) if counts.any() else planner.plan
-        if plan.splits:
+        if self.plan is None:
             warn_of_equal_rows(self.frame, plan, bucket, self.salts)
         return with_bin(self.frame, plan, bucket, salt_of(self.salts)), packing.Decided(BIN)
 

@@ -125,10 +125,13 @@ class Packer:
     """The source's end: sort rows by their bins, and make one block of those of each bin."""
 
     destinations: Destinations
+    names: tuple[str, ...]
+    """Of the columns, in their order; those of the batches do not count."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decide = self.destinations.start()
         for rows in _gathered(batches):
+            rows = rows.rename_columns(list(self.names))  # noqa: PLW2901
             yield packed(rows.drop_columns(self.destinations.columns), decide(rows))
 
 

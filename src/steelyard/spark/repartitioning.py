@@ -17,23 +17,28 @@ from steelyard.spark.columns import (
     HIDDEN,
     Key,
     named,
-    require_columns,
-    require_distinct_names,
+    require_key,
+    require_weight,
     salt_columns,
     salt_of,
 )
 from steelyard.spark.native_routing import BIN, with_bin
 from steelyard.validation import require_between, require_whole
 
+DEFAULT_EPSILON = 0.01
+
 _LOOK = 20_000
 """Rows of split buckets that are looked at to see whether their salts differ."""
+
+_ENOUGH = 100
+"""So many rows of a bucket say something about the others."""
 
 
 def plan(
     frame: DataFrame,
     *key: str,
     workers: int,
-    epsilon: float = 0.01,
+    epsilon: float = DEFAULT_EPSILON,
     capacities: Sequence[float] | None = None,
     weight: str | None = None,
     sample: float | None = None,
@@ -52,7 +57,7 @@ def plan(
     (1, True)
     """
     require_whole("workers", workers, least=1)
-    require_columns(frame, "key", key)
+    require_key(frame, "key", key)
     refuse_streams(frame, "plan")
     planner = Planner(workers, epsilon, buckets, capacities)
     counts = bucket_counts(frame, Key(key, buckets), weight=weight, sample=sample, seed=seed)
@@ -67,7 +72,7 @@ def repartition(
     *key: str,
     plan: RoutingPlan | None = None,
     salt: Sequence[str] | None = None,
-    epsilon: float = 0.01,
+    epsilon: float = DEFAULT_EPSILON,
     capacities: Sequence[float] | None = None,
     weight: str | None = None,
     sample: float | None = None,
@@ -81,6 +86,9 @@ def repartition(
     columns to tell rows of a key apart by, if a few are enough: an id, or Kafka's partition and
     offset.
 
+    So the columns of the salt must be the same when a task is run again: not
+    `monotonically_increasing_id()` or `rand()` behind a shuffle.
+
     Give a `plan` to save the counting pass; the other arguments are those of `plan`.
 
     >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
@@ -90,31 +98,21 @@ def repartition(
     [1.0, 1.0, 1.0, 1.0]
     """
     require_whole("workers", workers, least=1)
-    require_distinct_names(frame)
-    require_columns(frame, "key", key)
+    require_key(frame, "key", key)
     salts = salt_columns(frame, salt)
     if plan is None:
         refuse_streams(frame, "repartition without a plan")
-        plan = _plan(
-            frame,
-            *key,
-            workers=workers,
-            epsilon=epsilon,
-            capacities=capacities,
-            weight=weight,
-            sample=sample,
-            buckets=buckets,
-        )
-    elif plan.bins != workers:
-        raise ValueError(f"the plan is for {plan.bins} workers, not for {workers}")
+        planner = Planner(workers, epsilon, buckets, capacities)
+        own = Key(key, buckets)
+        plan = planner.update(bucket_counts(frame, own, weight=weight, sample=sample))
+        warn_of_equal_rows(frame, plan, own.bucket(), salts)
+    else:
+        refuse_beside_a_plan(epsilon=epsilon, capacities=capacities, weight=weight, sample=sample)
+        if plan.bins != workers:
+            raise ValueError(f"the plan is for {plan.bins} workers, not for {workers}")
     bucket = Key(key, plan.buckets).bucket()
-    if plan.splits and not frame.isStreaming:
-        warn_of_equal_rows(frame, plan, bucket, salts)
     routed = with_bin(frame, plan, bucket, salt_of(salts))
     return routed.repartitionById(workers, F.col(BIN)).drop(BIN)
-
-
-_plan = plan  # the argument of `repartition` has the better claim to the name
 
 
 def bucket_counts(
@@ -126,8 +124,7 @@ def bucket_counts(
     seed: int = 0,
 ) -> NDArray[np.float64]:
     """Rows, or their weights, by bucket: one pass over the key columns."""
-    if weight is not None:
-        require_columns(frame, "weight", [weight])
+    require_weight(frame, weight)
     if sample is not None:
         require_between("sample", sample, above=0, most=1)
         frame = frame.sample(fraction=sample, seed=seed)
@@ -139,6 +136,14 @@ def bucket_counts(
     if not (np.isfinite(counts) & (counts >= 0)).all():
         raise ValueError(f"weight: column {weight!r} must hold numbers of at least 0")
     return counts
+
+
+def refuse_beside_a_plan(epsilon: float = DEFAULT_EPSILON, **others: object) -> None:
+    """Refuse what a given plan has decided already, rather than leave it unheard."""
+    given = [name for name, value in others.items() if value is not None]
+    given += ["epsilon"] if epsilon != DEFAULT_EPSILON else []
+    if given:
+        raise ValueError(f"a plan is given, which has decided on {given[0]} already; give one")
 
 
 def amount_of(weight: str | None) -> Column:
@@ -160,13 +165,15 @@ def warn_of_equal_rows(
 ) -> None:
     """Look at some rows of split buckets: those with equal salts cannot be parted."""
     split = sorted(plan.splits)
+    if not split:
+        return
     looked = frame.select(bucket.alias("bucket"), salt_of(salts).alias("salt"))
     looked = looked.where(F.col("bucket").isin(split)).limit(_LOOK)
     rows = looked.toArrow().to_pandas()
     for number, own in rows.groupby("bucket"):
         most_alike = own["salt"].value_counts(normalize=True).iloc[0]
         widest = max(cell.weight for cell in plan.cells(int(number)))
-        if most_alike > widest and own["salt"].duplicated().any():
+        if len(own) >= _ENOUGH and most_alike > widest:
             warnings.warn(
                 f"{most_alike:.0%} of the rows of a hot key are equal in {', '.join(salts)}, and "
                 "equal rows stay in one partition; name columns that differ with salt=",

@@ -5,7 +5,6 @@ import re
 from pyspark.sql import DataFrame
 
 _REPEATING = {
-    "BatchScan",
     "ColumnarToRow",
     "FileScan",
     "Filter",
@@ -24,7 +23,8 @@ _STEP = re.compile(r"[\s:]*(?:[+:]- )?(?:\*\(\d+\) )?(\w+)")
 def repeats_its_order(frame: DataFrame) -> bool:
     """True for what is read straight from files, and filtered or computed row by row.
 
-    Rows that came through a shuffle may come in another order. What is not known is not trusted.
+    Rows that came through a shuffle may come in another order, as may those of a source of somebody
+    else's (`BatchScan`). What is not known is not trusted.
 
     >>> repeats_its_order(spark.range(10).selectExpr("id * 2 AS twice"))
     True

@@ -60,13 +60,15 @@ def shipped(work: Work) -> Work:
 
         if "steelyard" not in sys.modules:
             install()
-        yield from pickle.loads(code)(batches)  # noqa: S301  # as Spark does with any function
+        work = pickle.loads(code)  # noqa: S301  # as Spark does with any function
         # Before every task Spark's worker lets each zip file on the path be read anew, and after
         # it collects garbage among all that was ever imported: most of what a short task costs.
+        if not gc.get_freeze_count():  # once: what a function leaves behind must be collected
+            gc.freeze()
+        yield from work(batches)
         for path, importer in list(sys.path_importer_cache.items()):
             if type(importer).__name__ == "zipimporter":
                 del sys.path_importer_cache[path]  # it comes back when it is needed
-        gc.freeze()
 
     return run
 

@@ -14,8 +14,8 @@ from steelyard.spark import packing
 Batches = Iterable[pa.RecordBatch]
 Function = Callable[[pa.Table], pa.Table | pa.RecordBatch]
 
-_MOST_KEYS = 2**20
-"""A worker sends its partial states on when it holds so many: its memory stays bounded."""
+_MOST_KEYS, _MOST_BYTES = 2**20, 2**28
+"""A worker sends its partial states on when it holds so much: its memory stays bounded."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,14 @@ class Add:
         states = _States(self.aggregation)
         for table in packing.unpacked(batches):
             states.append(self.aggregation.add(self.aggregation.create(), table))
-            if states.rows > _MOST_KEYS:
-                yield self._blocks(states.take())
+            if states.rows > _MOST_KEYS or states.bytes > _MOST_BYTES:
+                yield from self._blocks(states.take())
         if states.rows:
-            yield self._blocks(states.take())
+            yield from self._blocks(states.take())
 
-    def _blocks(self, states: pa.Table) -> pa.RecordBatch:
-        rows = packing.one_batch(states)
-        return packing.packed(rows, rows.column(self.bucket).to_numpy() % self.bins)
+    def _blocks(self, states: pa.Table) -> Iterator[pa.RecordBatch]:
+        for rows in states.to_batches():
+            yield packing.packed(rows, rows.column(self.bucket).to_numpy() % self.bins)
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,12 @@ class _States:
         self._aggregation = aggregation
         self._merged = aggregation.create()
         self._new: list[pa.Table] = []
-        self._new_rows = 0
+        self._new_rows = self._new_bytes = 0
 
     def append(self, partial: pa.Table) -> None:
         self._new.append(partial)
         self._new_rows += partial.num_rows
+        self._new_bytes += partial.nbytes
         if self._new_rows > max(self._merged.num_rows, 2**16):
             self._merge()
 
@@ -104,6 +105,11 @@ class _States:
     def rows(self) -> int:
         """Rows that it holds; a key may be counted more than once."""
         return int(self._merged.num_rows) + self._new_rows
+
+    @property
+    def bytes(self) -> int:
+        """The memory that it holds."""
+        return int(self._merged.nbytes) + self._new_bytes
 
     def take(self) -> pa.Table:
         """One table, merged; nothing is left."""
@@ -113,4 +119,4 @@ class _States:
 
     def _merge(self) -> None:
         self._merged = self._aggregation.merge(self._merged, *self._new)
-        self._new, self._new_rows = [], 0
+        self._new, self._new_rows, self._new_bytes = [], 0, 0
