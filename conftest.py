@@ -44,6 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--connect", action="store_true", help="run Spark tests on Spark Connect")
 
 
+@pytest.hookimpl(tryfirst=True)  # before the marks are read
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what Spark Connect cannot do, and let one process run all that needs Spark."""
     for item in filter(_needs_spark, items):

@@ -4,12 +4,11 @@ Contestants take turns in one run, all of them warmed up; read the ratios, machi
 """
 
 import argparse
-import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from rich.table import Table
 import steelyard as sy
 from benchmarks.timing import table
 from steelyard.datasets import zipf_ranks
+from steelyard.spark.session import session
 from steelyard.spark.shipping import shipped
 
 KEYS = 100_000
@@ -49,24 +49,9 @@ class Bench:
             _write_zipf(spark, skew, self.rows, str(self.folder / f"zipf-{skew}"))
 
 
-@contextmanager
-def session(slots: int, **settings: str) -> Iterator[SparkSession]:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(f"local[{slots}]").config("spark.driver.memory", "6g")
-    fixed = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.log.level": "ERROR",
-    }
-    for name, value in {**fixed, **settings}.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    try:
-        yield spark
-    finally:
-        spark.stop()
+def local(slots: int, **settings: str) -> AbstractContextManager[SparkSession]:
+    more = {"spark.driver.memory": "6g", **settings}
+    return session("steelyard benchmarks", f"local[{slots}]", more)
 
 
 def _write_zipf(spark: SparkSession, skew: float, rows: int, path: str) -> None:
@@ -135,7 +120,7 @@ def repartition(bench: Bench) -> list[Table]:
         "plan given",
         "with counting",
     )
-    with session(2) as spark:
+    with local(2) as spark:
         bench.write(spark)
         settings = [(skew, n, True) for skew in SKEWS for n in WORKERS] + [(1.0, 24, False)]
         for skew, n, adaptive in settings:
@@ -196,7 +181,7 @@ def map_arrow(bench: Bench) -> list[Table]:
         "peak MB by key",
         "peak MB",
     )
-    with session(2) as spark:
+    with local(2) as spark:
         if not (bench.folder / "zipf-0.0").exists():
             bench.write(spark)
         times = {}
@@ -204,7 +189,7 @@ def map_arrow(bench: Bench) -> list[Table]:
             for n in WORKERS:
                 contestants = _countings(bench.frame(spark, skew), n)
                 times[skew, n] = seconds(contestants, bench.rounds)
-    with session(2, **{"spark.python.worker.reuse": "false"}) as spark:
+    with local(2, **{"spark.python.worker.reuse": "false"}) as spark:
         for (skew, n), best in times.items():
             peaks = {}
             for name, contestant in _countings(bench.frame(spark, skew), n).items():
@@ -246,7 +231,7 @@ def work(bench: Bench) -> list[Table]:
         "4",
         "8",
     )
-    with session(8) as spark:
+    with local(8) as spark:
         path = str(bench.folder / "work")
         _write_zipf(spark, 1.4, rows, path)
         frame = spark.read.parquet(path)
@@ -317,7 +302,7 @@ def join(bench: Bench) -> list[Table]:
         "ours: seconds",
         "largest task",
     )
-    with session(2, **{"spark.sql.autoBroadcastJoinThreshold": "-1"}) as spark:
+    with local(2, **{"spark.sql.autoBroadcastJoinThreshold": "-1"}) as spark:
         if not (bench.folder / "zipf-0.0").exists():
             bench.write(spark)
         big = bench.frame(spark, 1.4)

@@ -150,6 +150,18 @@ class RoutingPlan:
             routed[split] = self.bins_of.take(cell)
         return routed
 
+    def bins_by_bucket(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Where the bins of each bucket start, and the bins: each once, even with two cells.
+
+        >>> plan = RoutingPlan.from_cells(2, [[(1, WHOLE)], [(0, WHOLE // 4), (1, WHOLE)]])
+        >>> plan.bins_by_bucket()
+        (array([0, 1, 3], dtype=int32), array([1, 0, 1], dtype=int32))
+        """
+        owner = np.repeat(np.arange(self.buckets), self.copies)
+        owner, bins = np.unique(np.stack([owner, self.bins_of]), axis=1)
+        starts = owner.searchsorted(np.arange(self.buckets + 1))
+        return starts.astype(np.int32), bins.astype(np.int32)
+
     def tables(self) -> "Tables":
         """The plan as arrays in which a bin can be looked up, for those who cannot call `route`."""
         split = self._split_buckets

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 from steelyard import schemes
 from steelyard.delegation import BusyTime, PaperRules, SteadyRules
-from steelyard.simulator import ArrayStream, Cluster, ConsistentGrouping, Direct, Plans, simulate
+from steelyard.simulator import (
+    ArrayStream,
+    Cluster,
+    ConsistentGrouping,
+    Direct,
+    Plans,
+    kernel,
+    simulate,
+)
 from tests.simulator import plain
 
 
@@ -74,3 +82,21 @@ def test_simulation_equals_its_plain_twin(case, grouping, sources):
     assert outcome.queue_length.tolist() == lengths
     expected = np.bincount([slot for slot, _ in moves], minlength=outcome.moves.size)
     assert outcome.moves.tolist() == expected.tolist()
+
+
+def test_what_is_due_never_overflows():
+    """Where more acknowledgements are due than there is room, they are handed over in parts."""
+    acks = kernel.Acknowledgements(
+        times=np.array([1.0, 1.0, 1.0]),
+        pairs=np.array([0, 1, 2]),
+        size=np.array([3, 0]),
+        due=np.zeros(2, np.int64),
+        news_from=np.zeros(3),
+    )
+    nobody = np.zeros(3, np.bool_)
+    assert kernel._collect(acks, 1.0, nobody, 1)
+    assert acks.due.tolist() == [0, 1]
+    acks.size[1] = 0
+    assert not kernel._collect(acks, 1.0, nobody, 1)
+    assert acks.due[0] == 2
+    assert acks.size.tolist() == [0, 1]

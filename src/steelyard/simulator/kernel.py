@@ -203,13 +203,14 @@ def _remember(keys: Any, times: Any, chosen: Any, tick: Any, row: Any, tally: An
 def _collect(acks: Any, until: Any, stirs: Any, sources: Any) -> Any:
     """Move what is due from the heap to `due`, up to the first that may move a virtual worker.
 
-    True if there is such a one: the simulation must hand it over before anything else arrives.
+    True if there is such a one, or no more room: the simulation must hand them over before
+    anything else arrives.
     """
     while acks.size[0] > 0 and acks.times[0] <= until:
         pair = _pop(acks)
         acks.due[acks.size[1]] = pair
         acks.size[1] += 1
-        if stirs[pair // sources]:
+        if stirs[pair // sources] or acks.size[1] == acks.due.size:
             return True
     return False
 

@@ -126,7 +126,7 @@ class _Simulation:
             times=np.zeros(4 * pairs),
             pairs=np.zeros(4 * pairs, np.int64),
             size=np.zeros(2, np.int64),
-            due=np.zeros(pairs + 1, np.int64),  # a pair brings news once a slot
+            due=np.zeros(max(1, pairs), np.int64),  # a pair brings news once a slot, as a rule
             news_from=np.full(pairs, slot),  # there is no report before the first slot's end
         )
         self.moves = np.zeros(self.slots, np.int64)
@@ -333,12 +333,12 @@ def _by_slot(stream: Stream, slot: float, slots: int) -> Iterator[_Hashed]:
     for chunk in stream.chunks():
         keys, times = chunk.keys, chunk.times
         hashes = hash_keys(pa.array(keys, pa.int64()))
-        begin = 0
-        last = int(times[-1] / slot) + 2 if times.size else number
+        if not times.size:
+            continue
         # By the same products that number the slots: no message falls between two of them.
-        cuts = iter(times.searchsorted(np.arange(number + 1, max(last, number) + 2) * slot))
-        while begin < times.size:
-            cut = int(next(cuts))
+        ends = np.arange(number + 1, int(times[-1] / slot) + 3) * slot
+        begin = 0
+        for cut in times.searchsorted(ends).tolist():
             pieces.append(_Hashed(keys[begin:cut], times[begin:cut], hashes[begin:cut]))
             if cut == times.size:
                 break

@@ -6,8 +6,6 @@ flow, Spark counts them by bucket, and the next batch is planned from these coun
 
 import struct
 from collections.abc import Sequence
-from contextlib import suppress
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from steelyard.spark.columns import (
     salt_of,
 )
 from steelyard.spark.native_routing import BIN, with_bin
+from steelyard.spark.observing import observed
 from steelyard.spark.repartitioning import bucket_counts, repartition, warn_of_equal_rows
 from steelyard.validation import require_whole
 
@@ -135,7 +134,7 @@ class Balancer:
     def _learn(self) -> None:
         """Plan again if the counts of the last batch have arrived and there are any."""
         observation, self._observation = self._observation, None
-        counts = None if observation is None else _observed(observation, self._key)
+        counts = None if observation is None else _counts_of(observation, self._key)
         if counts is not None and counts.any():
             self._planner.update(counts)
 
@@ -154,21 +153,12 @@ def _count_by_bucket(buckets: int) -> Column:
     return F.count_min_sketch(F.col(_BUCKET), error, F.lit(0.4), F.lit(_SEED)).alias("counts")
 
 
-def _observed(observation: Observation, key: Key) -> NDArray[np.float64] | None:
+def _counts_of(observation: Observation, key: Key) -> NDArray[np.float64] | None:
     """The counts that an action has left in the observation, if they come in time."""
-    seen: list[dict[str, bytes]] = []
-
-    def wait() -> None:
-        with suppress(Exception):  # the action failed, or Spark was stopped in the meantime
-            seen.append(observation.get)
-
-    # Spark gives no way to ask without waiting, perhaps for ever.
-    waiting = Thread(target=wait, daemon=True)
-    waiting.start()
-    waiting.join(_PATIENCE)
-    if not seen or not seen[0]:
+    seen = observed(observation, _PATIENCE)
+    if seen is None:
         return None
-    return _decoded(bytes(seen[0]["counts"]), key.buckets)
+    return _decoded(bytes(seen["counts"]), key.buckets)
 
 
 def _decoded(sketch: bytes, buckets: int) -> NDArray[np.float64]:

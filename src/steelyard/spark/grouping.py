@@ -32,7 +32,7 @@ from steelyard.spark.hot_keys import HotKeys
 from steelyard.spark.native_routing import BIN, with_bin
 from steelyard.spark.repartitioning import (
     DEFAULT_EPSILON,
-    bucket_counts,
+    counted_plan,
     refuse_beside_a_plan,
     warn_of_equal_rows,
 )
@@ -101,13 +101,13 @@ def group_by(
     given += ["whole_light_keys"] if whole_light_keys else []
     if len(given) > 1:
         raise ValueError(f"{given[0]} and {given[1]} each say where rows go; give one of them")
-    if plan is not None or scheme is not None:
-        refuse_beside_a_plan(epsilon=epsilon, capacities=capacities, weight=weight)
     if plan is not None and plan.bins != bins:
         raise ValueError(
             f"the plan is for {plan.bins} bins, not for {workers} workers of "
             f"{tasks_per_worker} tasks each"
         )
+    if plan is not None or scheme is not None:
+        refuse_beside_a_plan(plan, bins, epsilon=epsilon, capacities=capacities, weight=weight)
     if scheme is not None and not repeats_its_order(frame):
         raise ValueError(
             "scheme: routing message by message depends on their order, which only rows read "
@@ -206,9 +206,19 @@ class Grouped:
             raise ValueError("hot keys are listed with whole_light_keys=True")
         return list(self._hot_keys.keys)
 
+    # Both are found by counting: once, however many results are asked for.
+
     @cached_property
     def _hot_keys(self) -> HotKeys:
-        return HotKeys.of(self.frame, self.key, self._planner(), self.weight)
+        found = HotKeys.of(self.frame, self.key, self._planner(), self.weight)
+        warn_of_equal_rows(self.frame, found.plan, found.bucket(), self.salts)
+        return found
+
+    @cached_property
+    def _counted_plan(self) -> RoutingPlan:
+        return counted_plan(
+            self.frame, self.key.names, self._planner(), self.salts, weight=self.weight
+        )
 
     def _planner(self) -> Planner:
         return Planner(self.bins, self.epsilon, self.key.buckets, self.capacities)
@@ -227,21 +237,15 @@ class Grouped:
 
     def _routed(self) -> tuple[DataFrame, packing.Destinations]:
         """The frame with what a source task needs to know, and how it decides."""
-        bucket = self.key.bucket()
         if self.scheme is not None:
             hashed = self.frame.withColumn(_HASH, self.key.hashed())
             return hashed, packing.RoutedHere(_HASH, self.scheme, self.bins)
-        plan = self.plan
         if self.whole_light_keys:
             plan, bucket = self._hot_keys.plan, self._hot_keys.bucket()
-        elif plan is None and repeats_its_order(self.frame):
+        elif self.plan is None and repeats_its_order(self.frame):
             return self._planned_while_read()
-        if plan is None:
-            counts = bucket_counts(self.frame, self.key, weight=self.weight)
-            planner = self._planner()
-            plan = planner.update(counts) if counts.any() else planner.plan
-        if self.plan is None:
-            warn_of_equal_rows(self.frame, plan, bucket, self.salts)
+        else:
+            plan, bucket = self.plan or self._counted_plan, self.key.bucket()
         return with_bin(self.frame, plan, bucket, salt_of(self.salts)), packing.Decided(BIN)
 
     def _planned_while_read(self) -> tuple[DataFrame, packing.Destinations]:

@@ -48,7 +48,7 @@ class HotKeys:
             counts[value % key.buckets] -= amount
         counts = np.concatenate([np.maximum(counts, 0.0), own_counts])
         with_own = Planner(planner.bins, planner.epsilon, counts.size, planner.capacities)
-        plan = with_own.update(counts) if counts.any() else with_own.plan
+        plan = with_own.update(counts)
         keys = tuple(hot for row in found for hot in row[2])
         return cls(key, keys, hashes, plan.with_whole(range(key.buckets)))
 

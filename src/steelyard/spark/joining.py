@@ -13,20 +13,9 @@ from pyspark.sql import functions as F
 
 from steelyard.planning import Planner
 from steelyard.routing_plan import RoutingPlan
-from steelyard.spark.columns import (
-    Key,
-    named,
-    require_key,
-    salt_columns,
-    salt_of,
-)
+from steelyard.spark.columns import Key, named, require_key, salt_columns, salt_of
 from steelyard.spark.native_routing import BIN, with_bin, with_every_bin
-from steelyard.spark.repartitioning import (
-    DEFAULT_EPSILON,
-    bucket_counts,
-    refuse_beside_a_plan,
-    warn_of_equal_rows,
-)
+from steelyard.spark.repartitioning import DEFAULT_EPSILON, counted_plan, refuse_beside_a_plan
 from steelyard.validation import require_whole
 
 
@@ -75,13 +64,11 @@ def join(
     rows = big if how == "left" else big.where(_has_key(names))
     if plan is None:
         planner = Planner(workers, epsilon, buckets, capacities)
-        counts = bucket_counts(rows, Key(names, buckets), weight=weight, sample=sample)
-        plan = planner.update(counts)  # of no rows as well: any plan will do for them
-        warn_of_equal_rows(rows, plan, Key(names, buckets).bucket(), salts)
+        plan = counted_plan(rows, names, planner, salts, weight=weight, sample=sample)
     else:
-        refuse_beside_a_plan(epsilon=epsilon, capacities=capacities, weight=weight, sample=sample)
-        if plan.bins != workers:
-            raise ValueError(f"the plan is for {plan.bins} workers, not for {workers}")
+        refuse_beside_a_plan(
+            plan, workers, epsilon=epsilon, capacities=capacities, weight=weight, sample=sample
+        )
     bucket = Key(names, plan.buckets).bucket()
     routed = _placed(with_bin(rows, plan, bucket, salt_of(salts)), workers)
     copied = _placed(with_every_bin(small, plan, bucket), workers)

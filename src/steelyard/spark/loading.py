@@ -8,9 +8,7 @@ report on its lines. What is a message, and what is malformed, is decided by the
 import os
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
-from threading import Thread
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +30,8 @@ from steelyard.datasets.loading import (
     checked_format,
     complaint,
 )
+from steelyard.spark.columns import named
+from steelyard.spark.observing import observed
 
 _Batches = Iterable[pa.RecordBatch]
 _TALLIED = "time double, key string, lines bigint, malformed bigint"
@@ -59,19 +59,10 @@ class LoadedFrame:
         that reads all lines. Without an action there is nothing to report, and after `patience`
         seconds a RuntimeError says so.
         """
-        seen: list[dict[str, int]] = []
-
-        def wait() -> None:
-            with suppress(Exception):  # Spark may have been stopped in the meantime
-                seen.append(self.observation.get)
-
-        # Spark gives no way to ask without waiting, perhaps for ever.
-        waiting = Thread(target=wait, daemon=True)
-        waiting.start()
-        waiting.join(patience)
-        if not seen or not seen[0]:
+        seen = observed(self.observation, patience)
+        if seen is None:
             raise RuntimeError("nothing has been read yet: run an action on the frame first")
-        return LoadReport(seen[0]["lines"], seen[0]["malformed"])
+        return LoadReport(seen["lines"], seen["malformed"])
 
 
 def load(
@@ -198,7 +189,7 @@ def _from_parquet(
         seconds = _seconds(rows, path, time)
         good = F.coalesce(seconds.between(0.0, sys.float_info.max), F.lit(False))
         if stop:
-            value = F.coalesce(_column(time).cast("string"), F.lit("None"))
+            value = F.coalesce(named(time).cast("string"), F.lit("None"))
             a_row_of, is_malformed, remedy = complaint("a row of \0", "'\0'", GOOD_TIME).split("\0")
             sentence = F.concat(
                 F.lit(a_row_of),
@@ -210,7 +201,7 @@ def _from_parquet(
             rows = rows.filter(F.when(good, F.lit(True)).otherwise(F.raise_error(sentence)))
     observation = Observation()
     frame = (
-        rows.select(seconds.alias("time"), _column(key).alias("key"), good.alias("good"))
+        rows.select(seconds.alias("time"), named(key).alias("key"), good.alias("good"))
         .observe(
             observation,
             F.count(F.lit(1)).alias("lines"),
@@ -225,13 +216,8 @@ def _from_parquet(
 def _seconds(rows: DataFrame, path: str, time: str) -> Column:
     kind = rows.schema[time].dataType
     if isinstance(kind, TimestampNTZType):  # told in UTC, whatever the zone of the session
-        return F.try_to_timestamp(F.concat(_column(time).cast("string"), F.lit("Z"))).cast("double")
+        return F.try_to_timestamp(F.concat(named(time).cast("string"), F.lit("Z"))).cast("double")
     if isinstance(kind, NumericType | TimestampType):
-        return _column(time).cast("double")
+        return named(time).cast("double")
     found = kind.simpleString()
     raise ValueError(f"{path}: {time!r} must hold numbers or timestamps, got {found}")
-
-
-def _column(name: str) -> Column:
-    escaped = name.replace("`", "``")
-    return F.col(f"`{escaped}`")

@@ -49,20 +49,12 @@ def with_every_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column) -> DataF
 
     Only rows of split buckets are there more than once.
     """
-    starts, bins = _bins_by_bucket(plan)
+    starts, bins = plan.bins_by_bucket()
     first = F.get(_array(starts), F.col(_BUCKET))
     behind = F.get(_array(starts), F.col(_BUCKET) + 1)
     own = F.slice(_array(bins), first + 1, behind - first)  # Spark counts from 1 here
     columns = map(named, frame.columns)
     return frame.withColumn(_BUCKET, bucket).select(*columns, F.explode(own).alias(BIN))
-
-
-def _bins_by_bucket(plan: RoutingPlan) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Where the bins of each bucket start, and the bins: each once, even if it has two cells."""
-    owner = np.repeat(np.arange(plan.buckets), plan.copies)
-    owner, bins = np.unique(np.stack([owner, plan.bins_of]), axis=1)
-    starts = owner.searchsorted(np.arange(plan.buckets + 1))
-    return starts.astype(np.int32), bins.astype(np.int32)
 
 
 def _array(values: NDArray[np.integer]) -> Column:

@@ -181,13 +181,13 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             rows += batch.num_rows
             size += batch.nbytes
         if rows >= _ROWS or size >= _BYTES:
-            yield one_batch(pa.Table.from_batches(waiting))
+            yield _one_batch(pa.Table.from_batches(waiting))
             waiting, rows, size = [], 0, 0
     if waiting:
-        yield one_batch(pa.Table.from_batches(waiting))
+        yield _one_batch(pa.Table.from_batches(waiting))
 
 
-def one_batch(table: pa.Table) -> pa.RecordBatch:
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
     """A table that is not empty, as one batch."""
     (batch,) = table.combine_chunks().to_batches()
     return batch

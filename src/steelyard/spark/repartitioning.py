@@ -103,16 +103,29 @@ def repartition(
     if plan is None:
         refuse_streams(frame, "repartition without a plan")
         planner = Planner(workers, epsilon, buckets, capacities)
-        own = Key(key, buckets)
-        plan = planner.update(bucket_counts(frame, own, weight=weight, sample=sample))
-        warn_of_equal_rows(frame, plan, own.bucket(), salts)
+        plan = counted_plan(frame, key, planner, salts, weight=weight, sample=sample)
     else:
-        refuse_beside_a_plan(epsilon=epsilon, capacities=capacities, weight=weight, sample=sample)
-        if plan.bins != workers:
-            raise ValueError(f"the plan is for {plan.bins} workers, not for {workers}")
-    bucket = Key(key, plan.buckets).bucket()
-    routed = with_bin(frame, plan, bucket, salt_of(salts))
+        refuse_beside_a_plan(
+            plan, workers, epsilon=epsilon, capacities=capacities, weight=weight, sample=sample
+        )
+    routed = with_bin(frame, plan, Key(key, plan.buckets).bucket(), salt_of(salts))
     return routed.repartitionById(workers, F.col(BIN)).drop(BIN)
+
+
+def counted_plan(
+    frame: DataFrame,
+    names: tuple[str, ...],
+    planner: Planner,
+    salts: Sequence[str],
+    *,
+    weight: str | None = None,
+    sample: float | None = None,
+) -> RoutingPlan:
+    """A plan for the rows of a frame, which may have none; warns if they cannot be told apart."""
+    key = Key(names, planner.buckets)
+    made = planner.update(bucket_counts(frame, key, weight=weight, sample=sample))
+    warn_of_equal_rows(frame, made, key.bucket(), salts)
+    return made
 
 
 def bucket_counts(
@@ -138,8 +151,16 @@ def bucket_counts(
     return counts
 
 
-def refuse_beside_a_plan(epsilon: float = DEFAULT_EPSILON, **others: object) -> None:
-    """Refuse what a given plan has decided already, rather than leave it unheard."""
+def refuse_beside_a_plan(
+    plan: RoutingPlan | None,
+    workers: int,
+    *,
+    epsilon: float = DEFAULT_EPSILON,
+    **others: object,
+) -> None:
+    """Refuse a plan for others, and what it has decided already, rather than leave it unheard."""
+    if plan is not None and plan.bins != workers:
+        raise ValueError(f"the plan is for {plan.bins} workers, not for {workers}")
     given = [name for name, value in others.items() if value is not None]
     given += ["epsilon"] if epsilon != DEFAULT_EPSILON else []
     if given:
@@ -177,6 +198,6 @@ def warn_of_equal_rows(
             warnings.warn(
                 f"{most_alike:.0%} of the rows of a hot key are equal in {', '.join(salts)}, and "
                 "equal rows stay in one partition; name columns that differ with salt=",
-                stacklevel=3,
+                stacklevel=4,
             )
             return

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -12,10 +12,13 @@ from pyspark.sql import functions as F
 
 
 @contextmanager
-def session(name: str, master: str = "local[*]") -> Iterator[SparkSession]:
+def session(
+    name: str, master: str = "local[*]", more: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
     """Start Spark, or join one that runs in this process; stop what was started.
 
-    `sc://host` is the address of a Spark Connect server.
+    `sc://host` is the address of a Spark Connect server; `more` are settings of a Spark that is
+    started here.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     running: SparkSession | None = None
@@ -38,9 +41,7 @@ def session(name: str, master: str = "local[*]") -> Iterator[SparkSession]:
     if not master.startswith("sc://"):
         quiet = Path(__file__).with_name("log4j2.properties").as_uri()
         settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={quiet}"
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    spark = builder.config(map={**settings, **(more or {})}).getOrCreate()
     try:
         yield spark
     finally:
