@@ -81,7 +81,7 @@ bench: setup ## measure every part of the core, as ratios to peers
 
 .PHONY: bench-spark
 bench-spark: setup ## measure the Spark layer against Spark's own ways (about an hour)
-	@$(BIN)/python -m benchmarks.on_spark
+	@$(BIN)/python -m benchmarks.spark
 
 .PHONY: lock
 lock: setup ## write requirements.lock from what .venv holds

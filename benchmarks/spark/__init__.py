@@ -1,0 +1,1 @@
+"""Steelyard on Spark against what Spark offers; one module for each question."""

@@ -1,0 +1,109 @@
+"""What the measurements share: rows to measure on, turns, and bars to clear."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from rich.table import Table
+
+from steelyard.datasets import zipf_ranks
+from steelyard.spark.session import session
+
+KEYS = 100_000
+SKEWS = (0.0, 1.0, 1.4)
+WORKERS = (8, 24)
+_PIECES = 16
+
+Contestants = dict[str, Callable[[], DataFrame]]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Something measured, and the most or the least that it should be."""
+
+    measure: str
+    value: float
+    most: float | None = None
+    least: float | None = None
+
+    @property
+    def is_cleared(self) -> bool:
+        above = self.least is None or self.value >= self.least
+        return above and (self.most is None or self.value <= self.most)
+
+    @property
+    def wanted(self) -> str:
+        return f"at most {self.most:g}" if self.most is not None else f"at least {self.least:g}"
+
+
+Measured = tuple[Table, list[Bar]]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The rows to measure on, as Parquet files, one folder for each skew."""
+
+    folder: Path
+    rows: int
+    rounds: int
+
+    def frame(self, spark: SparkSession, skew: float, rows: int | None = None) -> DataFrame:
+        rows = rows or self.rows
+        path = self.folder / f"zipf-{skew}-{rows}"
+        if not path.exists():
+            _write_zipf(spark, skew, rows, str(path))
+        return spark.read.parquet(str(path))
+
+
+def local(slots: int, **settings: str) -> AbstractContextManager[SparkSession]:
+    # Few partitions where none are asked for: the jobs that look at a result are not measured.
+    more = {"spark.driver.memory": "6g", "spark.sql.shuffle.partitions": "8", **settings}
+    return session("steelyard benchmarks", f"local[{slots}]", more)
+
+
+def drain(frame: DataFrame) -> None:
+    """Run it all, and keep nothing."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def seconds(contestants: Contestants, rounds: int, *, warm_up: bool = True) -> dict[str, float]:
+    """The best time of each, in turns; with a warm-up a first round is not counted."""
+    best = dict.fromkeys(contestants, float("inf"))
+    for turn in range(rounds + warm_up):
+        for name, contestant in contestants.items():
+            begin = time.perf_counter()
+            drain(contestant())
+            if turn >= warm_up:
+                best[name] = min(best[name], time.perf_counter() - begin)
+    return best
+
+
+def _write_zipf(spark: SparkSession, skew: float, rows: int, path: str) -> None:
+    piece = -(-rows // _PIECES)
+
+    def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                count = min(piece, rows - number * piece)
+                if skew:
+                    ranks = zipf_ranks(count, skew, seed=number, keys=KEYS)
+                else:
+                    ranks = np.random.default_rng(number).integers(0, KEYS, count)
+                for start in range(0, count, 100_000):
+                    part = ranks[start : start + 100_000]
+                    first = number * piece + start
+                    yield pa.RecordBatch.from_arrays(
+                        [
+                            pa.array(np.char.add("page-", part.astype(str)), pa.string()),
+                            pa.array(np.arange(first, first + part.size)),
+                        ],
+                        ["key", "value"],
+                    )
+
+    pieces = spark.range(0, _PIECES, 1, _PIECES)
+    pieces.mapInArrow(make, "key string, value long").write.mode("overwrite").parquet(path)
