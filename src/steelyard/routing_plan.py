@@ -36,14 +36,36 @@ class Tables(NamedTuple):
     first: NDArray[np.int32]
     """By bucket: its bin, or ~rank if it is the rank-th of the split ones."""
     guide: NDArray[np.int32]
-    """By rank * 2^guide_bits + the leading bits of a salt: the first cell that it may be in."""
-    guide_bits: int
+    """By the place of a rank + the leading bits of a salt: the first cell that it may be in."""
+    guide_starts: NDArray[np.int32]
+    """By rank: its place in the guide."""
+    guide_shifts: NDArray[np.int32]
+    """By rank: how many of a salt's high 32 bits are not leading bits."""
     ends: NDArray[np.int64]
-    """By cell: where it ends, as a part of 2^32."""
+    """By cell: where it ends, as a part of 2^32, beyond rank * 2^32; and as many again as there are
+    steps, which are beyond everything."""
     bins: NDArray[np.int32]
     """By cell: its bin."""
     steps: int
-    """So often a cell whose end is not above the salt must give way to the next, at most."""
+    """A salt is in the cell that the guide tells, or in one of as many after it: so many further on
+    as ends among these are not above it."""
+
+
+class _Guide(NamedTuple):
+    """Where to begin the search for the cell of a salt, for every split bucket."""
+
+    cells: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    shifts: NDArray[np.int64]
+
+    def of(self, split: NDArray[np.int64]) -> Iterable[tuple[int, int]]:
+        """Each split bucket with its shift."""
+        return zip(split.tolist(), self.shifts.tolist(), strict=True)
+
+
+def _marks(shift: int) -> NDArray[np.int64]:
+    """Where the parts of 2^32 begin that are told apart by all but the last `shift` bits."""
+    return np.arange(2 ** (32 - shift), dtype=np.int64) << shift
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +163,8 @@ class RoutingPlan:
             position = salts[split].view(np.uint64) >> np.uint64(32)
             position = position.view(np.int64)
             rank = ~routed[split]
-            guide, bits = self._guide
-            cell = guide.take((rank.astype(np.int64) << bits) + (position >> (32 - bits)))
+            guide = self._guide
+            cell = guide.cells.take(guide.starts[rank] + (position >> guide.shifts[rank]))
             behind = np.flatnonzero(position >= self.ends.take(cell))
             while behind.size:
                 cell[behind] += 1
@@ -167,20 +189,21 @@ class RoutingPlan:
         split = self._split_buckets
         if not split.size:
             none = np.empty(0, np.int32)
-            return Tables(self._first_cell, none, 0, none.astype(np.int64), none, 0)
-        guide, bits = self._guide
+            return Tables(self._first_cell, none, none, none, none.astype(np.int64), none, 0)
+        guide = self._guide
         own = np.repeat(self.copies > 1, self.copies)  # cells of split buckets
         number = np.cumsum(own) - 1
-        ends = self.ends[own]
+        rank = np.repeat(np.arange(split.size), self.copies[split])
         # The most cells that begin within one part of the guide: so many steps lead to any.
-        marks = (np.arange(2**bits) + 1 << (32 - bits)) - 1
-        spans = ((self.starts[b], self.starts[b + 1]) for b in split)
-        last = [low + self.ends[low:high].searchsorted(marks, "right") for low, high in spans]
-        steps = int((np.concatenate(last) - guide).max())
+        last = [self._cells_at(b, _marks(shift) + 2**shift - 1) for b, shift in guide.of(split)]
+        steps = int((np.concatenate(last) - guide.cells).max())
+        ends = (rank << 32) + self.ends[own]
+        ends = np.append(ends, np.full(steps, 2**62))
         return Tables(
             self._first_cell,
-            number[guide].astype(np.int32),
-            bits,
+            number[guide.cells].astype(np.int32),
+            guide.starts.astype(np.int32),
+            guide.shifts.astype(np.int32),
             ends,
             self.bins_of[own],
             steps,
@@ -198,13 +221,25 @@ class RoutingPlan:
         return table
 
     @cached_property
-    def _guide(self) -> tuple[NDArray[np.int64], int]:
-        """By rank and the leading bits of a salt, the first cell that it may fall into."""
-        bits = int(4 * self.copies.max()).bit_length()
-        marks = np.arange(2**bits) << (32 - bits)
-        spans = ((self.starts[b], self.starts[b + 1]) for b in self._split_buckets)
-        table = [low + self.ends[low:high].searchsorted(marks, "right") for low, high in spans]
-        return np.concatenate(table), bits
+    def _guide(self) -> "_Guide":
+        """By rank and the leading bits of a salt, the first cell that it may fall into.
+
+        Four to eight entries for each cell, so that a step or two lead to the right one.
+        """
+        split = self._split_buckets
+        shifts = 32 - np.frexp(4 * self.copies[split])[1].astype(np.int64)
+        starts = np.concatenate(([0], (2 ** (32 - shifts)).cumsum()[:-1]))
+        cells = [
+            self._cells_at(bucket, _marks(shift))
+            for bucket, shift in zip(split.tolist(), shifts.tolist(), strict=True)
+        ]
+        return _Guide(np.concatenate(cells), starts, shifts)
+
+    def _cells_at(self, bucket: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The cells of a bucket in which these places between 0 and 2^32 fall."""
+        span = self._span(bucket)
+        cells: NDArray[np.int64] = span.start + self.ends[span].searchsorted(places, "right")
+        return cells
 
     def with_whole(self, buckets: Iterable[int]) -> "RoutingPlan":
         """The same, but those of these buckets that are split go whole to their largest cell."""

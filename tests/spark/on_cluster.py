@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 import steelyard as sy
 
-ROWS, PARTS = 6000, 6
+ROWS, PARTS, LARGE = 6000, 6, 1_200_000
 
 
 def maybe_kill(folder):
@@ -30,6 +30,11 @@ def maybe_kill(folder):
         Path(folder, "killed").touch(exist_ok=False)
     except FileExistsError:
         return
+    kill_my_executor()
+
+
+def kill_my_executor():
+    """Take down the executor that this runs in."""
     daemon = os.getppid()  # Python's parent is Spark's daemon, whose parent is the executor
     status = Path(f"/proc/{daemon}/status").read_text()
     executor = int(status.split("PPid:")[1].split()[0])
@@ -89,13 +94,54 @@ def map_arrow_on_files(frame, files, folder):
     return rows_of(_slow_map(files, folder))
 
 
-def _slow_map(frame, folder):
+def map_arrow_on_large_files(frame, files, folder):
+    """Several blocks from each file; told by how many ids there are, and how many of them once."""
+    many = frame.sparkSession.range(0, LARGE, 1, 2).selectExpr("id % 2 * (id % 50) AS page", "id")
+    path = tempfile.mkdtemp()
+    many.write.mode("overwrite").parquet(path)
+    ids = _slow_map(frame.sparkSession.read.parquet(path), folder).groupBy("id").count()
+    return rows_of(ids.agg(F.count("*"), F.max("count"), F.sum("id")))
+
+
+def scheme(frame, files, folder):
+    """Message by message, as the paper's sources route."""
+    return rows_of(_slow_map(files, folder, scheme=sy.schemes.named("porc")))
+
+
+def whole_light_keys(frame, files, folder):
+    """The hot keys found, all others whole."""
+    return rows_of(_slow_map(frame, folder, whole_light_keys=True))
+
+
+def balancer(frame, files, folder):
+    """The second batch, which is counted while it flows."""
+    balancer = sy.Balancer("page", workers=PARTS)
+    balancer.repartition(frame).count()
+    return rows_of(balancer.repartition(frame).mapInArrow(slow(folder), frame.schema))
+
+
+def by_position(frame, files, folder):
+    """What nobody should do: rows are dealt out in turn, in the order in which they come."""
+
+    def deal(batches):
+        number = 0
+        for batch in batches:
+            turns = [(number + i) % PARTS for i in range(batch.num_rows)]
+            number += batch.num_rows
+            yield batch.append_column("turn", pa.array(turns, pa.int32()))
+
+    dealt = frame.mapInArrow(deal, "page string, id long, turn int")
+    dealt = dealt.repartitionById(PARTS, F.col("turn")).drop("turn")
+    return rows_of(dealt.mapInArrow(slow(folder), frame.schema))
+
+
+def _slow_map(frame, folder, **how):
     def function(table):
         maybe_kill(folder)
         done(folder)
         return table
 
-    return sy.group_by(frame, "page", workers=PARTS).map_arrow(function, frame.schema)
+    return sy.group_by(frame, "page", workers=PARTS, **how).map_arrow(function, frame.schema)
 
 
 def aggregate(frame, files, folder):
@@ -125,7 +171,19 @@ def sees_steelyard(frame, files, folder):
 
 OPERATIONS = {
     f.__name__: f
-    for f in (repartition, map_arrow, map_arrow_on_files, aggregate, join, sees_steelyard)
+    for f in (
+        repartition,
+        map_arrow,
+        map_arrow_on_files,
+        map_arrow_on_large_files,
+        scheme,
+        whole_light_keys,
+        aggregate,
+        join,
+        balancer,
+        by_position,
+        sees_steelyard,
+    )
 }
 
 

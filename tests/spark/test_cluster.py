@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.on_cluster import ROWS
+from tests.spark.on_cluster import LARGE, ROWS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-WORK = ["repartition", "map_arrow", "map_arrow_on_files", "aggregate", "join"]
+ROW_BY_ROW = ["repartition", "map_arrow", "map_arrow_on_files", "whole_light_keys", "balancer"]
+WORK = [*ROW_BY_ROW, "aggregate", "join"]
 
 
 def on_cluster(folder, names, how="calm", python=sys.executable):
@@ -33,9 +34,8 @@ def truth():
 def check(results):
     """The exact rows, by their ids: a count alone would not notice the damage."""
     rows = sorted(truth())
-    assert results["repartition"] == rows
-    assert results["map_arrow"] == rows
-    assert results["map_arrow_on_files"] == rows
+    for name in ROW_BY_ROW:
+        assert results[name] == rows, name
     assert results["join"] == [[page, i, len(page)] for page, i in rows]
     by_page = {}
     for page, i in rows:
@@ -45,7 +45,15 @@ def check(results):
 
 def test_a_killed_executor_changes_nothing(tmp_path):
     """Its shuffle files are lost, rows arrive in another order, and every id is there once."""
-    check(on_cluster(tmp_path, WORK, "kill"))
+    results = on_cluster(
+        tmp_path, [*WORK, "scheme", "map_arrow_on_large_files", "by_position"], "kill"
+    )
+    check(results)
+    assert results["scheme"] == results["repartition"]
+    assert results["map_arrow_on_large_files"] == [[LARGE, 1, LARGE * (LARGE - 1) // 2]]
+    # The damage is real: who routes by position has as many rows as before, and not the same.
+    assert len(results["by_position"]) == ROWS
+    assert results["by_position"] != results["repartition"]
 
 
 def test_executors_need_not_have_this_package(tmp_path):

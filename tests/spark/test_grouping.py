@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 import steelyard as sy
+from steelyard.spark.scans import repeats_its_order
 
 ROWS = 40_000
 
@@ -173,11 +175,18 @@ KINDS = "t string, n int, m timestamp_ntz, d decimal(5,2), b binary, f double"
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
 def test_random_frames_aggregate_as_in_spark(spark, rows, key):
     """Nulls, no rows, one row, NaN and both zeros, any plain type of key."""
-    frame = spark.createDataFrame(rows, KINDS)
-    ours = sy.group_by(frame, *key, workers=2).aggregate(sy.Count(), sy.Sum("n"), sy.Max("d"))
-    spark_way = frame.groupBy(*key).agg(F.count("*").alias("count"), F.sum("n"), F.max("d"))
-    assert ours.schema.simpleString() == spark_way.schema.simpleString()
-    assert sorted(map(repr, ours.collect())) == sorted(map(repr, spark_way.collect()))
+    counted = spark.createDataFrame(rows, KINDS)
+    spark_way = counted.groupBy(*key).agg(F.count("*").alias("count"), F.sum("n"), F.max("d"))
+    with TemporaryDirectory() as folder:
+        counted.coalesce(1).write.mode("overwrite").parquet(folder)
+        scanned = spark.read.parquet(folder)
+        assert repeats_its_order(scanned)
+        assert not repeats_its_order(counted)
+        for frame in (counted, scanned):
+            grouped = sy.group_by(frame, *key, workers=2)
+            ours = grouped.aggregate(sy.Count(), sy.Sum("n"), sy.Max("d"))
+            assert ours.schema.simpleString() == spark_way.schema.simpleString()
+            assert sorted(map(repr, ours.collect())) == sorted(map(repr, spark_way.collect()))
 
 
 def test_nested_values_are_carried(spark):
@@ -268,8 +277,24 @@ def test_equal_rows_are_split_on_a_scan_and_warned_of_elsewhere(spark):
 )
 def test_bad_arguments_get_one_sentence(skewed, make, sentence):
     """Before any job starts."""
+    before = jobs(skewed)
     with pytest.raises(ValueError, match=sentence):
         make(skewed)
+    assert before == jobs(skewed)
+
+
+def jobs(frame):
+    """The jobs that have run so far, where Spark lets one ask."""
+    if not hasattr(frame, "_jdf"):  # Spark Connect does not
+        return []
+    return frame.sparkSession.sparkContext.statusTracker().getJobIdsForGroup(None)
+
+
+def test_jobs_are_seen(skewed):
+    """The check above can fail."""
+    before = jobs(skewed)
+    skewed.count()
+    assert not hasattr(skewed, "_jdf") or before != jobs(skewed)
 
 
 def test_what_is_no_function_or_aggregator_is_refused(skewed):

@@ -211,7 +211,7 @@ def test_one_shuffle_a_frame_and_nobody_has_too_many(
     joined = join(views, pages, "page", how, workers=WORKERS, plan=planned)
     placed = joined.select("id", "title", F.spark_partition_id().alias("p"))
     found = placed.toArrow().to_pandas()
-    routed = with_bin(views, planned, Key(("page",), 8192).bucket(), salt_of(["page", "id"]))
+    routed = with_bin(views, planned, Key(("page",), 8192).bucket(), salt_of(["id"]))
     bins = routed.toArrow().to_pandas().set_index("id")[BIN]
     assert (bins.loc[found["id"]].to_numpy() == found["p"].to_numpy()).all()
     rows = found.drop_duplicates("id")

@@ -63,13 +63,45 @@ def test_looking_up_leads_where_route_does(counts, bins, salts):
             found = int(tables.first[bucket])
             if found < 0:
                 place = salt >> 32
-                mark = place >> (32 - tables.guide_bits)
-                cell = int(tables.guide[(~found << tables.guide_bits) + mark])
-                for _ in range(tables.steps):
-                    cell += int(place >= tables.ends[cell])
-                found = int(tables.bins[cell])
+                mark = place >> int(tables.guide_shifts[~found])
+                cell = int(tables.guide[tables.guide_starts[~found] + mark])
+                beyond = (~found << 32) + place
+                steps = sum(beyond >= tables.ends[cell + step] for step in range(tables.steps))
+                found = int(tables.bins[cell + steps])
             (expected,) = plan.route(np.array([bucket]), np.array([salt], np.uint64))
             assert found == expected
+
+
+def test_tables_stay_small_for_many_workers():
+    """One wide split does not make those of two cells as long as itself."""
+    counts = np.ones(8192)
+    counts[0] = 8192 * 3 / 7
+    plan = Planner(4000).update(counts)
+    tables = plan.tables()
+    assert len(plan.splits) > 500
+    assert tables.bins.size < tables.guide.size <= 8 * tables.bins.size
+    assert tables.steps <= 4
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda f: f.repartition(2).withColumn("n", F.monotonically_increasing_id()), "n"),
+        (lambda f: f.repartition(2).withColumn("n", F.rand(seed=1)), "n"),
+        (lambda f: f.repartition(2).selectExpr("page", "uuid() AS n"), "n"),
+    ],
+)
+def test_a_salt_that_differs_when_a_task_is_run_again_is_refused(skewed, make, sentence):
+    """Numbers by position, behind a shuffle; on a scan they are the same again."""
+    with pytest.raises(ValueError, match="would be another when a task is run again"):
+        sy.repartition(make(skewed), 4, "page", salt=[sentence])
+    with pytest.raises(ValueError, match="name other columns with salt="):
+        sy.group_by(make(skewed), "page", workers=4).map_arrow(lambda t: t, "page string")
+    scanned = skewed.sparkSession.range(0, 1000, 1, 2).selectExpr("id % 2 * (id % 9) AS page")
+    scanned = scanned.withColumn("n", F.monotonically_increasing_id())
+    assert 1000 == sy.repartition(scanned, 4, "page", salt=["n"]).count()
+    if "id" in make(skewed).columns:
+        sy.repartition(make(skewed), 4, "page", salt=["id"])
 
 
 def test_partitions_are_balanced_and_keys_stay_together(skewed):

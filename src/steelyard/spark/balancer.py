@@ -22,7 +22,7 @@ from steelyard.spark.columns import (
     salt_columns,
     salt_of,
 )
-from steelyard.spark.native_routing import BIN, with_bin
+from steelyard.spark.native_routing import bin_of
 from steelyard.spark.observing import observed
 from steelyard.spark.repartitioning import bucket_counts, repartition, warn_of_equal_rows
 from steelyard.validation import require_whole
@@ -110,7 +110,7 @@ class Balancer:
                 "function that you give to foreachBatch"
             )
         require_key(batch, "key", self._key.names)
-        salts = salt_columns(batch, self._salt)
+        salts = salt_columns(batch, self._salt, self._key.names)
         if not self._has_counted:
             return self._first(batch)
         self._learn()
@@ -118,8 +118,8 @@ class Balancer:
         # A column before the aggregate: Spark compiles the hash here, and would not in there.
         seen = batch.withColumn(_BUCKET, self._key.bucket())
         seen = seen.observe(self._observation, _count_by_bucket(self._key.buckets))
-        routed = with_bin(seen, self.plan, F.col(_BUCKET), salt_of(salts)).drop(_BUCKET)
-        return routed.repartitionById(self.plan.bins, F.col(BIN)).drop(BIN)
+        destination = bin_of(self.plan, self._key.bucket(), salt_of(salts))
+        return seen.drop(_BUCKET).repartitionById(self.plan.bins, destination)
 
     def _first(self, batch: DataFrame) -> DataFrame:
         """Count the batch in a pass of its own, and look whether its rows can be told apart."""
@@ -127,7 +127,7 @@ class Balancer:
         if counts.any():
             self._planner.update(counts)
             self._has_counted = True
-            salts = salt_columns(batch, self._salt)
+            salts = salt_columns(batch, self._salt, self._key.names)
             warn_of_equal_rows(batch, self.plan, self._key.bucket(), salts)
         return repartition(batch, self.plan.bins, *self._key.names, plan=self.plan, salt=self._salt)
 

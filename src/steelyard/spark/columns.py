@@ -98,21 +98,23 @@ class Key:
         return F.pmod(self.hashed(), F.lit(self.buckets)).cast("int")
 
 
-def salt_columns(frame: DataFrame, salt: Sequence[str] | None) -> list[str]:
-    """The columns that tell rows of one key apart: the user's, or all that can be hashed."""
+def salt_columns(frame: DataFrame, salt: Sequence[str] | None, key: Sequence[str]) -> list[str]:
+    """The columns that tell rows of one key apart: the user's, or all others that can be hashed."""
     if salt is not None:
         require_columns(frame, "salt", salt)
         require_hashes(frame, "salt", salt)
         return list(salt)
-    return [field.name for field in frame.schema.fields if _can_be_hashed(field.dataType)]
+    found = [field.name for field in frame.schema.fields if _can_be_hashed(field.dataType)]
+    return [name for name in found if name not in key] or found
 
 
 def salt_of(names: Sequence[str]) -> Column:
     """A number that depends on a row's content alone, so that a task that is run again repeats it.
 
-    Hashed twice: were it the hash of the key, rows of a split bucket would all fall into one cell.
+    Its high half decides, the bucket comes from the low end of a hash: they have nothing in common
+    even where both are of the same columns.
     """
-    return F.xxhash64(F.xxhash64(*map(named, names)))
+    return F.xxhash64(*map(named, names))
 
 
 def _can_be_hashed(kind: DataType) -> bool:

@@ -60,7 +60,7 @@ def join(
     names = (on,) if isinstance(on, str | Column) else tuple(on)
     require_whole("workers", workers, least=1)
     _require_joinable(big, small, names, how)
-    salts = salt_columns(big, salt)
+    salts = salt_columns(big, salt, names)
     rows = big if how == "left" else big.where(_has_key(names))
     if plan is None:
         planner = Planner(workers, epsilon, buckets, capacities)

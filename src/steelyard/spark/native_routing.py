@@ -4,6 +4,9 @@ A plan enters; a frame with the bin of each row leaves. It is what `RoutingPlan.
 same buckets and salts. A row that must meet all others of its bucket gets every bin of the bucket.
 """
 
+from functools import reduce
+from operator import add
+
 import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
@@ -13,35 +16,36 @@ from steelyard.routing_plan import RoutingPlan
 from steelyard.spark.columns import HIDDEN, named
 
 BIN = f"{HIDDEN}bin"
-_BUCKET, _SALT, _CELL = f"{HIDDEN}bucket", f"{HIDDEN}salt", f"{HIDDEN}cell"
+_BUCKET = f"{HIDDEN}bucket"
 
 
-def with_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column, salt: Column) -> DataFrame:
-    """The frame with one more column, `BIN`.
+def bin_of(plan: RoutingPlan, bucket: Column, salt: Column) -> Column:
+    """The bin of a row.
 
     A whole bucket is looked up. For a split one the salt's high half is a place between 0 and
     2^32: a guide gives the first cell that it may fall into, and a step or two the right one.
     """
-    columns = frame.columns
     tables = plan.tables()
-    frame = frame.withColumn(_BUCKET, F.get(_array(tables.first), bucket))
-    if tables.ends.size:
-        place = F.shiftrightunsigned(F.col(_SALT), 32)
-        rank = F.bitwise_not(F.col(_BUCKET))
-        mark = F.shiftright(place, 32 - tables.guide_bits).cast("int")
-        slot = F.shiftleft(rank, tables.guide_bits) + mark
-        is_split = F.col(_BUCKET) < 0
-        frame = frame.withColumn(_SALT, F.when(is_split, salt))
-        frame = frame.withColumn(_CELL, F.when(is_split, F.get(_array(tables.guide), slot)))
-        for _ in range(tables.steps):
-            is_behind = place >= F.get(_array(tables.ends), F.col(_CELL))
-            frame = frame.withColumn(_CELL, F.col(_CELL) + is_behind.cast("int"))
-        split = F.get(_array(tables.bins), F.col(_CELL))
-        found = F.when(is_split, split).otherwise(F.col(_BUCKET))
-    else:
-        found = F.col(_BUCKET)
-    frame = frame.withColumn(BIN, found)
-    return frame.select(*map(named, [*columns, BIN]))
+    first = F.get(_array(tables.first), bucket)
+    if not tables.bins.size:
+        return first
+    rank = F.bitwise_not(first)
+    place = F.shiftrightunsigned(salt, 32)
+    shift = F.get(_array(tables.guide_shifts), rank)
+    mark = F.call_function("shiftright", place, shift).cast("int")
+    cell = F.get(_array(tables.guide), F.get(_array(tables.guide_starts), rank) + mark)
+    beyond = F.shiftleft(rank.cast("long"), 32) + place
+    ends = _array(tables.ends)
+    # Written once for each step, all from the same cell: an expression of its own for each would
+    # double with every one of them.
+    steps = [(beyond >= F.get(ends, cell + step)).cast("int") for step in range(tables.steps)]
+    split = F.get(_array(tables.bins), reduce(add, steps, cell))
+    return F.when(first < 0, split).otherwise(first)
+
+
+def with_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column, salt: Column) -> DataFrame:
+    """The frame with one more column, `BIN`."""
+    return frame.withColumn(BIN, bin_of(plan, bucket, salt))
 
 
 def with_every_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column) -> DataFrame:

@@ -22,7 +22,8 @@ from steelyard.spark.columns import (
     salt_columns,
     salt_of,
 )
-from steelyard.spark.native_routing import BIN, with_bin
+from steelyard.spark.native_routing import bin_of
+from steelyard.spark.scans import require_settled
 from steelyard.validation import require_between, require_whole
 
 DEFAULT_EPSILON = 0.01
@@ -99,7 +100,7 @@ def repartition(
     """
     require_whole("workers", workers, least=1)
     require_key(frame, "key", key)
-    salts = salt_columns(frame, salt)
+    salts = salt_columns(frame, salt, key)
     if plan is None:
         refuse_streams(frame, "repartition without a plan")
         planner = Planner(workers, epsilon, buckets, capacities)
@@ -108,8 +109,9 @@ def repartition(
         refuse_beside_a_plan(
             plan, workers, epsilon=epsilon, capacities=capacities, weight=weight, sample=sample
         )
-    routed = with_bin(frame, plan, Key(key, plan.buckets).bucket(), salt_of(salts))
-    return routed.repartitionById(workers, F.col(BIN)).drop(BIN)
+    # Not as a column of its own, which would travel with every row.
+    destination = bin_of(plan, Key(key, plan.buckets).bucket(), salt_of(salts))
+    return frame.repartitionById(workers, destination)
 
 
 def counted_plan(
@@ -184,10 +186,14 @@ def refuse_streams(frame: DataFrame, what: str) -> None:
 def warn_of_equal_rows(
     frame: DataFrame, plan: RoutingPlan, bucket: Column, salts: Sequence[str]
 ) -> None:
-    """Look at some rows of split buckets: those with equal salts cannot be parted."""
+    """Look at some rows of split buckets: those with equal salts cannot be parted.
+
+    Salts that a second run of a task would not repeat are refused.
+    """
     split = sorted(plan.splits)
     if not split:
         return
+    require_settled(frame, salts)
     looked = frame.select(bucket.alias("bucket"), salt_of(salts).alias("salt"))
     looked = looked.where(F.col("bucket").isin(split)).limit(_LOOK)
     rows = looked.toArrow().to_pandas()
