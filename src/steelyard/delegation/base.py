@@ -49,13 +49,18 @@ class WorkerSide(ABC):
         self._reported_at = now
         # Slots are numbered by the clock, so that workers agree, and never go back.
         self._slots = max(self._slots + 1, round(now / self.slot))
-        return Report(self._slots, self._state(seen, owned, seconds, fair_busy))
+        state = self._state(seen, owned, seconds, fair_busy)
+        return Report(self._slots, state, self._by(owned))
 
     @abstractmethod
     def _state(
         self, seen: Measurement, owned: float, seconds: float, fair_busy: float | None
     ) -> Signal:
         """The worker's state at the end of a slot."""
+
+    def _by(self, owned: float) -> int:
+        """After `_state`: how many virtual workers too many or too few; 0 if it cannot tell."""
+        return 0
 
     def save(self) -> dict[str, Any]:
         """The state of this side, ready for JSON."""

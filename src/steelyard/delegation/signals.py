@@ -21,6 +21,8 @@ class Report:
 
     slot: int
     state: Signal
+    by: int = 0
+    """Virtual workers that it has too many, or too few, if it can tell; 0 if not."""
 
 
 @dataclass(frozen=True)

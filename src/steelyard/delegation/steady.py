@@ -41,7 +41,8 @@ class SteadyRules(Rules):
     long is left alone for a while, then tried again.
 
     While sources cannot keep up every worker is busy; then each compares its busy time with a fair
-    one and wants to be within `band` of it.
+    one and wants to be within `band` of it. It then knows how far off it is as well: with
+    `proportional` it tells by how many virtual workers, and all of them move at once.
 
     Meant for 20 virtual workers per worker or more (100 is a good number).
     """
@@ -52,6 +53,7 @@ class SteadyRules(Rules):
     """Weight of the newest slot in the utilisation."""
     patience: int = 2
     band: float = 0.03
+    proportional: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -109,6 +111,14 @@ class _SteadyWorker(WorkerSide):
         if self._utilisation > 1 + band:
             return Signal.BUSY
         return Signal.NORMAL
+
+    def _by(self, owned: float) -> int:
+        if not (self._rules.proportional and self._compared and self._utilisation and owned):
+            return 0
+        # It would be fair to have 1 / utilisation of what it has. Half or double of it at most: one
+        # odd slot shall not take all away, and what one of few weighs is known badly.
+        fair = min(max(owned / self._utilisation, owned / 2), 2 * owned)
+        return max(1, round(abs(owned - fair)))
 
     def save(self) -> dict[str, Any]:
         mine = {
@@ -224,11 +234,13 @@ class _SteadySource(SourceSide):
         traded = standing.traded_in(report.slot)
         moves: list[Move] = []
         if report.state is Signal.IDLE:
-            wish = standing.step = min(standing.step, max(1, owned // _GROWTH))
+            standing.step = min(standing.step, max(1, owned // _GROWTH))
+            wish = report.by or standing.step
             self._wish(worker, max(0, wish - max(0, traded)))
             moves += self._match(worker)
         elif report.state is Signal.BUSY:
-            self._wish(worker, -max(0, self._busy_wish(standing, owned) - max(0, -traded)))
+            wish = self._busy_wish(standing, owned, report.by)
+            self._wish(worker, -max(0, wish - max(0, -traded)))
             moves += self._retry_quarantined(worker)
             moves += self._match(worker)
             moves += self._give_to_normal(worker)
@@ -261,11 +273,11 @@ class _SteadySource(SourceSide):
         elif standing.state is Signal.IDLE and measured_with >= standing.too_many:
             standing.too_many = _UNKNOWN
 
-    def _busy_wish(self, standing: _Standing, owned: int) -> int:
+    def _busy_wish(self, standing: _Standing, owned: int, by: int) -> int:
         standing.lonely_slots = standing.lonely_slots + 1 if owned == 1 else 0
         floor = 0 if standing.lonely_slots >= _LONELY_SLOTS else 1
         standing.step = min(standing.step, max(1, owned // 2))
-        return min(standing.step, owned - floor)
+        return min(by or standing.step, owned - floor)
 
     def _match(self, worker: int) -> list[Move]:
         """Trade with workers of the opposite wish, the longest waiting first."""

@@ -1,0 +1,296 @@
+"""The driver's part: reports of micro-batches enter, versions and the history of slots leave."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.assignment import Assignment, Move
+from steelyard.control.history import HotKey, Slot, WorkerSlot
+from steelyard.control.reports import (
+    LATENCY_BINS,
+    SourceReport,
+    WorkerReport,
+    latency_quantile,
+)
+from steelyard.control.store import ControlStore
+from steelyard.control.version import ControlVersion
+from steelyard.delegation import Measurement, Rules, Signal, SourceSide, SteadyRules, fair_busy_time
+from steelyard.planning import Planner
+
+_HOT_KEYS = 10
+
+_LEAST_BUSY = 0.02
+"""Seconds: who was busy for less than this in a slot cannot be told from who was not."""
+
+
+@dataclass(frozen=True)
+class SlotLength:
+    """How long a slot is: so many micro-batches, or the first of them after so many seconds."""
+
+    batches: int = 1
+    seconds: float = 0.0
+
+    def is_over(self, batches: int, seconds: float) -> bool:
+        return batches >= self.batches and seconds >= self.seconds
+
+
+class Controller:
+    """Learns from every micro-batch and decides once a slot.
+
+    With `delegation` virtual workers move between workers: each worker compares its busy time with
+    the fair one, that all would have had if each had got messages as it is fast, and says idle,
+    normal or busy. Without it (virtual workers are tasks, and whoever is free takes the next) only
+    the plan is renewed.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        virtual_workers: int,
+        *,
+        delegation: bool,
+        store: ControlStore | None = None,
+        slot: SlotLength = SlotLength(),  # noqa: B008  # frozen
+        epsilon: float = 0.01,
+        buckets: int = 8192,
+        decay: float = 0.5,
+        capacities: Sequence[float] | None = None,
+        rules: Rules | None = None,
+    ) -> None:
+        self.workers, self.virtual_workers = workers, virtual_workers
+        self._rules = rules or SteadyRules(proportional=True)
+        self._store, self._slot_length = store, slot
+        learned = (store.learned() if store is not None else None) or {}
+        self._planner = _resumed_planner(
+            Planner(workers * virtual_workers, epsilon, buckets, decay=decay), learned
+        )
+        self._source: SourceSide | None = None
+        if delegation:
+            fresh = _first_assignment(workers, virtual_workers, capacities)
+            self._source = _resumed_source(self._rules, fresh, learned)
+        self._sides = [self._rules.worker(slot=1.0) for _ in range(workers)]
+        self._slots = int(learned.get("slots", 0))
+        self._has_counted = bool(learned.get("planner", {}).get("plan"))
+        self._last_batch = -1
+        self.history: list[Slot] = []
+        self._begin_slot()
+        self.version: ControlVersion | None = None
+        self.version = self._published()
+
+    def begin_run(self) -> None:
+        """A query has begun, perhaps anew: micro-batches may be numbered from 0 again."""
+        self._last_batch = -1
+
+    def finish_batch(
+        self,
+        batch: int,
+        seconds: float,
+        sources: Iterable[SourceReport],
+        workers: Iterable[WorkerReport],
+        now: float,
+    ) -> Slot | None:
+        """Take note of a micro-batch that is done; the slot, if it ended with it.
+
+        Reports that come again, and those of other batches, do not count.
+        """
+        if batch <= self._last_batch:
+            return None
+        self._last_batch = batch
+        for source in {(r.source, r.part): r for r in sources if r.batch == batch}.values():
+            if source.counts.size == self._counts.size:
+                self._counts += source.counts
+                self._hot.update(dict(source.hot))
+        for report in {r.worker: r for r in workers if r.batch == batch}.values():
+            if 0 <= report.worker < self.workers * self._tasks:
+                self._note(report)
+        self._batches += 1
+        self._seconds += seconds
+        if not self._slot_length.is_over(self._batches, self._seconds):
+            return None
+        return self._end_slot(now)
+
+    @property
+    def _tasks(self) -> int:
+        """Workers report by task where virtual workers are tasks."""
+        return 1 if self._source is not None else self.virtual_workers
+
+    def _note(self, report: WorkerReport) -> None:
+        worker = report.worker // self._tasks
+        self._rows[worker] += report.rows
+        self._busy[worker] += report.busy
+        self._keys[worker] += report.keys
+        for latency, messages in report.latencies:
+            self._latencies[worker, latency] += messages
+
+    def _begin_slot(self) -> None:
+        self._counts = np.zeros(self._planner.buckets)
+        self._hot: Counter[str] = Counter()
+        self._rows = np.zeros(self.workers, np.int64)
+        self._busy = np.zeros(self.workers)
+        self._keys = np.zeros(self.workers, np.int64)
+        self._latencies = np.zeros((self.workers, LATENCY_BINS), np.int64)
+        self._batches, self._seconds = 0, 0.0
+
+    def _end_slot(self, now: float) -> Slot:
+        self._slots += 1
+        owned = self._owned()
+        if self._counts.any():
+            self._planner.update(self._counts)
+            self._has_counted = True
+        states, moves = self._delegate()
+        version = self._published()
+        slot = Slot(
+            slot=self._slots,
+            batch=self._last_batch,
+            time=now,
+            seconds=self._seconds,
+            messages=int(self._rows.sum()),
+            workers=tuple(
+                self._worker_slot(worker, states[worker], owned[worker])
+                for worker in range(self.workers)
+            ),
+            moves=tuple((move.virtual, move.giver, move.taker) for move in moves),
+            hot_keys=self._hot_keys(),
+            version=version.number,
+            p50=latency_quantile(self._latencies.sum(axis=0), 0.5),
+            p99=latency_quantile(self._latencies.sum(axis=0), 0.99),
+        )
+        self.version = version
+        if self._store is not None:
+            self._store.save_learned(self._learned())
+            self._store.add_history(slot.to_json())
+        self.history.append(slot)
+        self._begin_slot()
+        return slot
+
+    def _worker_slot(self, worker: int, state: str, owned: int) -> WorkerSlot:
+        messages = int(self._rows[worker])
+        return WorkerSlot(
+            worker=worker,
+            messages=messages,
+            share=messages / max(1, int(self._rows.sum())),
+            utilisation=float(self._busy[worker]) / self._seconds if self._seconds else 0.0,
+            state=state,
+            virtual_workers=owned,
+            keys=int(self._keys[worker]),
+            p50=latency_quantile(self._latencies[worker], 0.5),
+            p99=latency_quantile(self._latencies[worker], 0.99),
+        )
+
+    def _hot_keys(self) -> tuple[HotKey, ...]:
+        total = max(1, int(self._rows.sum()))
+        return tuple(HotKey(k, n / total) for k, n in self._hot.most_common(_HOT_KEYS))
+
+    def _owned(self) -> list[int]:
+        if self._source is None:
+            return [self.virtual_workers] * self.workers
+        assignment = self._source.assignment
+        there = set(assignment.workers)
+        return [assignment.count(w) if w in there else 0 for w in range(self.workers)]
+
+    def _delegate(self) -> tuple[list[str], list[Move]]:
+        """The state of every worker, and the moves that these led to."""
+        if self._source is None:
+            return [Signal.NORMAL.value] * self.workers, []
+        moves = self._heed_drained(self._source)
+        seen = [
+            Measurement(arrivals=float(rows), busy=float(busy))
+            for rows, busy in zip(self._rows, self._busy, strict=True)
+        ]
+        states = ["drained"] * self.workers
+        fair = fair_busy_time(seen)
+        if fair is not None and fair < _LEAST_BUSY:
+            fair = None
+        for worker in self._source.assignment.workers:
+            states[worker] = Signal.NORMAL.value
+            if fair is None:
+                continue
+            owned = self._source.assignment.count(worker)
+            # The clock is the number of the slot: it never goes back, whatever the machine's does.
+            side = self._sides[worker]
+            report = side.report(seen[worker], owned, float(self._slots), fair_busy=fair)
+            if report is not None:
+                states[worker] = report.state.value
+                moves += self._source.acknowledge(worker, report)
+        return states, moves
+
+    def _heed_drained(self, source: SourceSide) -> list[Move]:
+        """Workers that were drained by hand give all they have; those no longer so come back."""
+        wanted = self._store.drained() if self._store is not None else set()
+        moves: list[Move] = []
+        for worker in range(self.workers):
+            is_there = worker in source.assignment.workers
+            if worker in wanted and is_there and len(source.assignment.workers) > 1:
+                moves += source.remove_worker(worker)
+            elif worker not in wanted and not is_there:
+                moves += source.add_worker(worker)
+                self._sides[worker] = self._rules.worker(slot=1.0)
+        return moves
+
+    def _published(self) -> ControlVersion:
+        """What sources should follow from now on, published if it is new or was lost."""
+        plan = self._planner.plan if self._has_counted else None
+        owners = self._owners()
+        last = self.version
+        latest = last.number if last is not None else 0
+        if self._store is not None:
+            latest = self._store.latest()
+        if last is not None and latest == last.number and last.says(plan, owners):
+            return last
+        version = ControlVersion(max(latest, last.number if last else 0) + 1, plan, owners)
+        if self._store is not None:
+            self._store.publish(version)
+        return version
+
+    def _owners(self) -> NDArray[np.int32]:
+        if self._source is not None:
+            return self._source.assignment.owners
+        return np.arange(self._planner.bins, dtype=np.int32)
+
+    def _learned(self) -> dict[str, Any]:
+        planner = self._planner.save()
+        planner["counts"] = np.round(planner["counts"], 2).tolist()
+        source = None if self._source is None else self._source.save()
+        return {"slots": self._slots, "planner": planner, "source": source}
+
+
+def _resumed_planner(fresh: Planner, learned: Mapping[str, Any]) -> Planner:
+    """What was counted, if the buckets are the same; the plan too, if the virtual workers are."""
+    saved = learned.get("planner")
+    if saved is None or saved["buckets"] != fresh.buckets:
+        return fresh
+    if saved["bins"] == fresh.bins:
+        own = ("epsilon", "decay", "capacities")
+        settings = {"epsilon": fresh.epsilon, "decay": fresh.decay}
+        settings["capacities"] = fresh.capacities.tolist()
+        return Planner.resume({**saved, **{name: settings[name] for name in own}})
+    if any(saved["counts"]):
+        fresh.update(saved["counts"])
+    return fresh
+
+
+def _resumed_source(rules: Rules, fresh: Assignment, learned: Mapping[str, Any]) -> SourceSide:
+    """The assignment that was learned, if it is for as many workers and virtual workers."""
+    saved = learned.get("source")
+    if saved is not None:
+        known = Assignment.resume(saved["assignment"])
+        same_workers = set(known.workers) <= set(fresh.workers)
+        if same_workers and known.virtual_workers == fresh.virtual_workers:
+            return rules.resume_source(saved)
+    return rules.source(fresh)
+
+
+def _first_assignment(
+    workers: int, virtual_workers: int, capacities: Sequence[float] | None
+) -> Assignment:
+    """Equal, or in proportion to what is hinted at; everybody gets one at least."""
+    if capacities is None:
+        return Assignment.equal(workers, virtual_workers)
+    rest = workers * virtual_workers - workers
+    ends = np.cumsum(capacities) / np.sum(capacities) * rest + np.arange(1, workers + 1)
+    cuts = [0, *np.rint(ends).astype(int).tolist()]
+    return Assignment({w: range(cuts[w], cuts[w + 1]) for w in range(workers)})

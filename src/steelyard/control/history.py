@@ -1,0 +1,71 @@
+"""What a running stream did, slot by slot: for people, dashboards and tests."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class WorkerSlot:
+    """A worker in one slot."""
+
+    worker: int
+    messages: int
+    share: float
+    """Of all messages of the slot."""
+    utilisation: float
+    """Its busy time against the slot's length."""
+    state: str
+    """idle, normal, busy or drained."""
+    virtual_workers: int
+    keys: int
+    p50: float | None
+    """Seconds from a message's arrival until it was worked off; None where that is not known."""
+    p99: float | None
+
+
+@dataclass(frozen=True)
+class HotKey:
+    """A key that comes often, as text, and its share of the slot's messages, about."""
+
+    key: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Slot:
+    """All that is known of one slot."""
+
+    slot: int
+    batch: int
+    """The last micro-batch in it."""
+    time: float
+    """Seconds since 1970, when it ended."""
+    seconds: float
+    messages: int
+    workers: tuple[WorkerSlot, ...]
+    moves: tuple[tuple[int, int, int], ...]
+    """Virtual worker, giver, taker."""
+    hot_keys: tuple[HotKey, ...]
+    version: int
+    """The version that was published at its end."""
+    p50: float | None = None
+    p99: float | None = None
+
+    @property
+    def imbalance(self) -> float:
+        """The busiest worker's busy time against the mean, less one."""
+        used = [worker.utilisation for worker in self.workers]
+        mean = sum(used) / len(used) if used else 0.0
+        return max(used) / mean - 1 if mean else 0.0
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        fields: dict[str, Any] = json.loads(text)
+        fields["workers"] = tuple(WorkerSlot(**worker) for worker in fields["workers"])
+        fields["hot_keys"] = tuple(HotKey(**key) for key in fields["hot_keys"])
+        fields["moves"] = tuple((v, giver, taker) for v, giver, taker in fields["moves"])
+        return cls(**fields)

@@ -1,0 +1,96 @@
+"""The newest slot of a stream as Prometheus metrics, for whoever asks for them."""
+
+from collections.abc import Callable, Iterator
+from typing import Self
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from steelyard.control.history import Slot
+
+_OF_A_WORKER = {
+    "messages": "Messages in the last slot.",
+    "share": "Part of the last slot's messages.",
+    "utilisation": "Busy time in the last slot, against its length.",
+    "virtual_workers": "Virtual workers owned in the last slot.",
+    "keys": "Keys with partial results in the last slot.",
+}
+
+
+class MetricsServer:
+    """Serves the metrics until it is closed; on this machine only, unless another address is given.
+
+    >>> from urllib.request import urlopen
+    >>> with MetricsServer(lambda: [], port=0) as server:
+    ...     text = urlopen(f"http://127.0.0.1:{server.port}/metrics").read().decode()
+    >>> "steelyard_slots_total 0.0" in text
+    True
+    """
+
+    def __init__(
+        self, history: Callable[[], list[Slot]], port: int, address: str = "127.0.0.1"
+    ) -> None:
+        registry = CollectorRegistry()
+        registry.register(_Metrics(history))
+        self._server, self._thread = start_http_server(port, address, registry)
+        self.port = int(self._server.server_port)
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Metrics(Collector):
+    def __init__(self, history: Callable[[], list[Slot]]) -> None:
+        self._history = history
+
+    def collect(self) -> Iterator[Metric]:
+        """What Prometheus is told when it asks."""
+        slots = self._history()
+        yield CounterMetricFamily("steelyard_slots", "Slots so far.", value=len(slots))
+        messages = sum(slot.messages for slot in slots)
+        yield CounterMetricFamily("steelyard_messages", "Messages so far.", value=messages)
+        moves = sum(len(slot.moves) for slot in slots)
+        yield CounterMetricFamily("steelyard_moves", "Moves of virtual workers.", value=moves)
+        if not slots:
+            return
+        last = slots[-1]
+        for name, told in _OF_A_WORKER.items():
+            gauge = GaugeMetricFamily(f"steelyard_worker_{name}", told, labels=["worker"])
+            for worker in last.workers:
+                gauge.add_metric([str(worker.worker)], getattr(worker, name))
+            yield gauge
+        yield self._states(last)
+        yield self._latencies(last)
+        imbalance = "Busy time of the busiest worker over the mean, less one."
+        yield GaugeMetricFamily("steelyard_imbalance", imbalance, value=last.imbalance)
+
+    @staticmethod
+    def _states(slot: Slot) -> Metric:
+        told = "1 for the state that a worker is in."
+        states = GaugeMetricFamily("steelyard_worker_state", told, labels=["worker", "state"])
+        for worker in slot.workers:
+            for state in ("idle", "normal", "busy", "drained"):
+                states.add_metric([str(worker.worker), state], float(worker.state == state))
+        return states
+
+    @staticmethod
+    def _latencies(slot: Slot) -> Metric:
+        told = "From a message's arrival until it was worked off."
+        latencies = GaugeMetricFamily(
+            "steelyard_latency_seconds", told, labels=["worker", "quantile"]
+        )
+        for worker in slot.workers:
+            for quantile, value in (("0.5", worker.p50), ("0.99", worker.p99)):
+                if value is not None:
+                    latencies.add_metric([str(worker.worker), quantile], value)
+        return latencies

@@ -1,0 +1,219 @@
+"""The control path: the one place that reads and writes it.
+
+    versions/<number>.json   plans and assignments, never changed; old ones are removed
+    pins/<query>/<batch>     the version that all tasks of a micro-batch use
+    learned.json             what the control loop goes on from after a restart
+    drained.json             workers that are to be left without work, by hand
+    history.jsonl            what was, one line for each slot
+    owner                    the query that uses the path
+
+A pin is made by whoever comes first and is there at once with its content or not at all. That
+takes a file system that can link, or refuse to overwrite: local disks and shared mounts.
+"""
+
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from steelyard.control.version import ControlVersion
+
+_KEPT = 100
+"""Pins of so many micro-batches are kept, and as many versions: Spark replays the last one only."""
+
+_TRIES = 5
+"""So often something is tried when folders vanish in between."""
+
+T = TypeVar("T")
+
+
+class ControlStore:
+    """Versions, pins and what was learned, in a folder that driver and executors share.
+
+    >>> import numpy as np, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> store = ControlStore(folder.name)
+    >>> store.pin("query", batch=0)
+    0
+    >>> store.publish(ControlVersion(1, None, np.zeros(4, np.int32)))
+    >>> store.pin("query", batch=0), store.pin("query", batch=1)
+    (0, 1)
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = _local(os.fspath(path))
+
+    def prepare(self) -> None:
+        """Make the folder; refuse one that cannot be written."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            probe = self.path / f".{uuid.uuid4().hex}"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise ValueError(
+                f"control: the folder {self.path} cannot be written: {error.strerror or error}"
+            ) from error
+
+    # Versions and pins: what keeps all tasks of a micro-batch of one mind.
+
+    def publish(self, version: ControlVersion) -> None:
+        """Make a version known, and remove those that nobody can need any more."""
+        self._write(f"versions/{version.number:09}.json", version.to_json())
+        for number in self._numbers():
+            if number <= version.number - _KEPT:
+                (self.path / f"versions/{number:09}.json").unlink(missing_ok=True)
+
+    def latest(self) -> int:
+        """The number of the newest version; 0 if there is none."""
+        return max(self._numbers(), default=0)
+
+    def read(self, number: int) -> ControlVersion | None:
+        """A version, unless it is lost or cannot be read."""
+        try:
+            text = (self.path / f"versions/{number:09}.json").read_text()
+            return ControlVersion.from_json(text)
+        except (OSError, ValueError):
+            return None
+
+    def pin(self, query: str, batch: int) -> int:
+        """The number of the version that a micro-batch uses, for its retries and replays too.
+
+        The first to ask decides; 0 is none.
+        """
+        pin = self.path / "pins" / query / str(batch)
+
+        def decide() -> int:
+            with suppress(FileNotFoundError):
+                return int(pin.read_text())
+            self._write(f"pins/{query}/{batch}", str(self.latest()), if_absent=True)
+            return int(pin.read_text())
+
+        return _persistently(decide)
+
+    def forget_pins(self, query: str, done: int) -> None:
+        """Remove the pins of micro-batches long before one that is done, and of other queries."""
+        with suppress(OSError):
+            for folder in (self.path / "pins").iterdir():
+                if folder.name != query:
+                    for pin in folder.iterdir():
+                        pin.unlink(missing_ok=True)
+                    folder.rmdir()
+            for pin in (self.path / "pins" / query).iterdir():
+                if pin.name.isdecimal() and int(pin.name) <= done - _KEPT:
+                    pin.unlink(missing_ok=True)
+
+    def _numbers(self) -> Iterable[int]:
+        with suppress(OSError):
+            return [int(p.stem) for p in (self.path / "versions").iterdir() if p.stem.isdecimal()]
+        return []
+
+    # One query at a time.
+
+    def claim(self, query: str) -> None:
+        """Refuse the path to a second query."""
+
+        def decide() -> str:
+            self._write("owner", query, if_absent=True)
+            return (self.path / "owner").read_text()
+
+        owner = _persistently(decide)
+        if owner != query:
+            raise ValueError(
+                f"control: {self.path} is in use by the query {owner}; give each query a path of "
+                f"its own, or, if that query is gone, remove the file {self.path / 'owner'}"
+            )
+
+    def release(self, query: str) -> None:
+        """Let another query have the path."""
+        with suppress(OSError):
+            if (self.path / "owner").read_text() == query:
+                (self.path / "owner").unlink()
+
+    # What the driver remembers.
+
+    def save_learned(self, learned: dict[str, Any]) -> None:
+        """Keep what the control loop has learned."""
+        self._write("learned.json", json.dumps(learned, separators=(",", ":")))
+
+    def learned(self) -> dict[str, Any] | None:
+        """What the control loop had learned; None if there is nothing that can be read."""
+        try:
+            found = json.loads((self.path / "learned.json").read_text())
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def drain(self, workers: Iterable[int]) -> None:
+        """Say which workers are to be left without work."""
+        self._write("drained.json", json.dumps(sorted(set(workers))))
+
+    def drained(self) -> set[int]:
+        """The workers that are to be left without work."""
+        try:
+            return set(json.loads((self.path / "drained.json").read_text()))
+        except (OSError, ValueError, TypeError):
+            return set()
+
+    def add_history(self, line: str) -> None:
+        """One line more."""
+
+        def add() -> None:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with (self.path / "history.jsonl").open("a") as history:
+                history.write(line + "\n")
+
+        _persistently(add)
+
+    def history(self) -> list[str]:
+        """All lines; one that was cut off in the middle of writing is left out."""
+        try:
+            text = (self.path / "history.jsonl").read_text()
+        except OSError:
+            return []
+        return text[: text.rfind("\n") + 1].splitlines()
+
+    def _write(self, name: str, text: str, *, if_absent: bool = False) -> None:
+        """Write a file of which nobody ever sees a part; keep one that is there if asked to."""
+        target = self.path / name
+
+        def write() -> None:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            written = target.parent / f".{uuid.uuid4().hex}"
+            try:
+                written.write_text(text)
+                if not if_absent:
+                    written.replace(target)
+                    return
+                with suppress(FileExistsError):
+                    os.link(written, target)
+            finally:
+                written.unlink(missing_ok=True)
+
+        _persistently(write)
+
+
+def _persistently(act: Callable[[], T]) -> T:
+    """Do it again if a folder vanished in between."""
+    for _ in range(_TRIES - 1):
+        with suppress(FileNotFoundError):
+            return act()
+    return act()
+
+
+def _local(path: str) -> Path:
+    """The folder of a path or of a file: address."""
+    address = urlsplit(path)
+    if not address.scheme:
+        return Path(path).absolute()
+    if address.scheme == "file" and address.netloc in ("", "localhost"):
+        return Path(unquote(address.path))
+    raise ValueError(
+        f"control: {path!r} must be a folder on a local disk or a shared mount (a plain path or "
+        f"file:/...); on {address.scheme}: nobody can create a file only if it is absent"
+    )

@@ -1,0 +1,141 @@
+"""The control path: versions, pins, one query at a time, and folders that vanish."""
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from steelyard.control.store import ControlStore
+from steelyard.control.version import ControlVersion
+from steelyard.planning import Planner
+
+
+def version(number, bins=4):
+    """A version whose owners tell its number."""
+    return ControlVersion(number, None, np.full(bins, number, np.int32))
+
+
+def test_a_version_comes_back_as_it_was(tmp_path):
+    """Plan and owners; what cannot be read counts as lost."""
+    store = ControlStore(tmp_path / "deep" / "control")
+    plan = Planner(4, buckets=16).update(np.arange(16) ** 3)
+    store.publish(ControlVersion(1, plan, np.array([0, 0, 1, 1], np.int32)))
+    found = store.read(1)
+    assert found.says(plan, np.array([0, 0, 1, 1], np.int32))
+    assert found.fits(4, 16)
+    assert not found.fits(4, 32)
+    assert not found.fits(5, 16)
+    (store.path / "versions" / "000000001.json").write_text("{")
+    assert store.read(1) is None
+    assert store.read(2) is None
+
+
+def test_a_pin_holds_whatever_is_published_later(tmp_path):
+    """All tasks of a batch, its retries and replays, use one version."""
+    store = ControlStore(tmp_path)
+    assert 0 == store.pin("q", 0)
+    store.publish(version(1))
+    assert (0, 1) == (store.pin("q", 0), store.pin("q", 1))
+    store.publish(version(2))
+    assert (0, 1, 2) == tuple(store.pin("q", batch) for batch in range(3))
+    assert 2 == store.pin("another", 0)
+
+
+def test_many_who_pin_at_once_agree(tmp_path):
+    """While versions are being published."""
+    store = ControlStore(tmp_path)
+
+    def pin_all(_):
+        return [ControlStore(tmp_path).pin("q", batch) for batch in range(30)]
+
+    def publish(number):
+        store.publish(version(number))
+
+    with ThreadPoolExecutor(8) as pool:
+        pins = [pool.submit(pin_all, i) for i in range(6)]
+        list(pool.map(publish, range(1, 40)))
+    assert 1 == len({tuple(pinned.result()) for pinned in pins})
+
+
+def test_a_vanished_folder_is_made_again(tmp_path):
+    """Nothing fails when somebody removes all of it in between."""
+    store = ControlStore(tmp_path / "control")
+    store.prepare()
+    with ThreadPoolExecutor(4) as pool:
+        pins = [pool.submit(store.pin, "q", batch) for batch in range(200)]
+        for number in range(1, 50):
+            store.publish(version(number))
+            shutil.rmtree(store.path, ignore_errors=True)
+            store.add_history("{}")
+        assert all(pinned.result() >= 0 for pinned in pins)
+    store.publish(version(50))
+    assert 50 == store.latest()
+
+
+def test_old_versions_and_pins_are_removed(tmp_path):
+    """The newest stay, and those that a replay may need."""
+    store = ControlStore(tmp_path)
+    for number in range(1, 251):
+        store.publish(version(number))
+        store.pin("q", number)
+    store.pin("old query", 1)
+    store.forget_pins("q", done=250)
+    assert 100 == len(list((tmp_path / "versions").iterdir()))
+    assert {str(n) for n in range(151, 251)} == {p.name for p in (tmp_path / "pins/q").iterdir()}
+    assert not (tmp_path / "pins" / "old query").exists()
+    assert 250 == store.latest()
+
+
+def test_a_second_query_is_refused(tmp_path):
+    """In a sentence that says what to do; the first may come again, or leave."""
+    store = ControlStore(tmp_path)
+    store.claim("first")
+    store.claim("first")
+    with pytest.raises(ValueError, match="in use by the query first; give each query a path"):
+        store.claim("second")
+    store.release("second")
+    with pytest.raises(ValueError, match="remove the file"):
+        store.claim("second")
+    store.release("first")
+    store.claim("second")
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/control", "hdfs://host/control", "file://host/a"])
+def test_other_file_systems_are_refused(path):
+    """Those on which a pin could be overwritten."""
+    with pytest.raises(ValueError, match="must be a folder on a local disk or a shared mount"):
+        ControlStore(path)
+
+
+def test_a_file_address_is_a_path(tmp_path):
+    """With or without a host, spaces and all."""
+    assert ControlStore(f"file://{tmp_path}/a%20b").path == tmp_path / "a b"
+    assert ControlStore(tmp_path).path == tmp_path
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+    """Before any work starts."""
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="cannot be written: Not a directory"):
+        ControlStore(tmp_path / "file" / "control").prepare()
+
+
+def test_what_was_learned_and_drained_is_remembered(tmp_path):
+    """And what nobody wrote, or nobody can read, is nothing."""
+    store = ControlStore(tmp_path)
+    assert store.learned() is None
+    assert set() == store.drained()
+    assert [] == store.history()
+    store.save_learned({"slots": 3})
+    store.drain([2, 1, 2])
+    store.add_history("{}")
+    with (tmp_path / "history.jsonl").open("a") as history:
+        history.write('{"cut')
+    assert {"slots": 3} == store.learned()
+    assert {1, 2} == store.drained()
+    assert ["{}"] == store.history()
+    (tmp_path / "learned.json").write_text("[1]")
+    (tmp_path / "drained.json").write_text("oh")
+    assert store.learned() is None
+    assert set() == store.drained()
