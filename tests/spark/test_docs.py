@@ -3,14 +3,23 @@
 import re
 from pathlib import Path
 
-GUIDE = Path(__file__).parents[2] / "docs" / "spark.md"
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_guide_runs(spark, tmp_path, capsys):
+@pytest.mark.filterwarnings("ignore:4 workers share 2 slots")
+@pytest.mark.parametrize("name", ["spark.md", "streaming.md"])
+def test_the_guides_run(spark, tmp_path, capsys, name):
     """Block after block, in one run."""
     names = {"__name__": "guide", "spark": spark, "folder": tmp_path}
-    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    assert len(blocks) > 5
-    for block in blocks:
-        exec(compile(block, GUIDE.name, "exec"), names)  # noqa: S102
-    assert "hot" in capsys.readouterr().out
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(), re.DOTALL)
+    assert len(blocks) > 4
+    provider = "spark.sql.streaming.stateStore.providerClass"
+    before = spark.conf.get(provider)
+    try:
+        for block in blocks:
+            exec(compile(block, name, "exec"), names)  # noqa: S102
+    finally:
+        spark.conf.set(provider, before)
+    assert capsys.readouterr().out

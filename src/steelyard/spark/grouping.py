@@ -4,6 +4,7 @@ A frame and its key enter; the results of the work leave. Rows go to workers by 
 split by a plan made of the rows themselves, in blocks, and each worker is one or more Spark tasks.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,6 +29,7 @@ from steelyard.spark.columns import (
     salt_columns,
     salt_of,
 )
+from steelyard.spark.grouped import Grouped
 from steelyard.spark.hot_keys import HotKeys
 from steelyard.spark.native_routing import BIN, with_bin
 from steelyard.spark.repartitioning import (
@@ -38,6 +40,8 @@ from steelyard.spark.repartitioning import (
 )
 from steelyard.spark.scans import repeats_its_order
 from steelyard.spark.shipping import shipped
+from steelyard.spark.streaming.grouping import group_stream
+from steelyard.spark.streaming.settings import StreamSettings
 from steelyard.spark.working import Add, Function, Map, Merge
 from steelyard.validation import require_whole
 
@@ -60,7 +64,18 @@ def group_by(
     buckets: int = 8192,
     tasks_per_worker: int = 1,
     whole_light_keys: bool = False,
-) -> "Grouped":
+    control: str | os.PathLike[str] | None = None,
+    placement: str = "pull",
+    virtual_workers: int | None = None,
+    slot: int | str = 1,
+    period: int | str = 1,
+    decay: float = 0.5,
+    time: str | None = None,
+    window: str | None = None,
+    slide: str | None = None,
+    watermark: str | None = None,
+    arrived: str | None = None,
+) -> Grouped:
     """Rows of a key together on as few workers as hold them, and no worker with too many.
 
     What is read straight from files is planned while it is read, each part of a file by itself:
@@ -80,6 +95,24 @@ def group_by(
     With `whole_light_keys` the hot keys are found and listed (`hot_keys`), and all rows of any
     other key are in one task: `map_arrow` hands them to the function in one table.
 
+    A stream may be grouped as well; its results are streams. For streams only:
+
+    - `control`: a folder that driver and executors share, by which the workers of one query learn:
+      sources follow the plans and assignments that are published there. Without it every part of a
+      micro-batch is planned while it is read, and nothing is learned.
+    - `placement`: "pull" (workers are tasks, keep nothing, and whoever is free takes the next one)
+      or "delegated" (workers stay where their state is, `virtual_workers` of which, 100 each at
+      first, move from busy ones to idle ones). `capacities` are a first guess for the latter.
+    - `slot`: virtual workers move, and plans are renewed, after so many micro-batches, or the first
+      one after a length of time such as "30 seconds". Counts of earlier slots fade by `decay`.
+    - `period`: delegated workers send partial results on and forget them after so many
+      micro-batches, or a length of event time. They come that much later.
+    - `time`, `window`, `slide`, `watermark`: windows of event time, as in Spark's `window` and
+      `withWatermark`. The stream must not have a watermark already.
+    - `arrived`: a column of times from which on latencies are measured; Kafka's by default.
+
+    The messages of a key that is split do not keep their order.
+
     >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
     >>> import steelyard as sy
     >>> counts = group_by(rows, "page", workers=4).aggregate(sy.Count(), sy.Max("id"))
@@ -89,8 +122,20 @@ def group_by(
     require_whole("workers", workers, least=1)
     require_whole("tasks_per_worker", tasks_per_worker, least=1)
     require_key(frame, "key", key)
-    if frame.isStreaming:
-        raise ValueError("group_by takes frames that end, not streams")
+    stream = StreamSettings(
+        control=control,
+        placement=placement,
+        virtual_workers=virtual_workers,
+        slot=slot,
+        period=period,
+        decay=decay,
+        time=time,
+        window=window,
+        slide=slide,
+        watermark=watermark,
+        arrived=arrived,
+    )
+    stream.refuse_unless_stream(frame)
     require_weight(frame, weight)
     bins = workers * tasks_per_worker
     Planner(workers, epsilon, max(buckets, workers), capacities)  # refuses what cannot be
@@ -101,26 +146,42 @@ def group_by(
     given += ["whole_light_keys"] if whole_light_keys else []
     if len(given) > 1:
         raise ValueError(f"{given[0]} and {given[1]} each say where rows go; give one of them")
+    if plan is not None or scheme is not None:
+        refuse_beside_a_plan(None, bins, epsilon=epsilon, capacities=capacities, weight=weight)
+    if frame.isStreaming:
+        if whole_light_keys:
+            raise ValueError("whole_light_keys needs all rows of a key, and a stream goes on")
+        return group_stream(
+            frame,
+            Key(key, buckets if plan is None else plan.buckets),
+            workers,
+            stream,
+            plan=plan,
+            scheme=scheme,
+            salt=salt,
+            weight=weight,
+            epsilon=epsilon,
+            capacities=capacities,
+            tasks_per_worker=tasks_per_worker,
+        )
     if plan is not None and plan.bins != bins:
         raise ValueError(
             f"the plan is for {plan.bins} bins, not for {workers} workers of "
             f"{tasks_per_worker} tasks each"
         )
-    if plan is not None or scheme is not None:
-        refuse_beside_a_plan(plan, bins, epsilon=epsilon, capacities=capacities, weight=weight)
     if scheme is not None and not repeats_its_order(frame):
         raise ValueError(
             "scheme: routing message by message depends on their order, which only rows read "
             "straight from files keep when a task is run again; use a plan, or write the rows "
             "to files first"
         )
-    return Grouped(
+    return FrameGrouped(
         frame=frame,
         key=Key(key, buckets if plan is None else plan.buckets),
         bins=bins,
         plan=plan,
         scheme=scheme,
-        salts=tuple(salt_columns(frame, salt)),
+        salts=tuple(salt_columns(frame, salt, key)),
         weight=weight,
         epsilon=epsilon,
         capacities=capacities,
@@ -129,7 +190,7 @@ def group_by(
 
 
 @dataclass(frozen=True, eq=False)
-class Grouped:
+class FrameGrouped(Grouped):
     """A frame whose rows will go to workers by their keys; say with it what the workers do."""
 
     frame: DataFrame = field(repr=False)

@@ -130,7 +130,7 @@ class Packer:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decide = self.destinations.start()
-        for rows in _gathered(batches):
+        for rows in gathered(batches):
             rows = rows.rename_columns(list(self.names))  # noqa: PLW2901
             yield packed(rows.drop_columns(self.destinations.columns), decide(rows))
 
@@ -159,7 +159,7 @@ def unpacked(batches: Iterable[pa.RecordBatch], *, all_at_once: bool = False) ->
     waiting: list[pa.Table] = []
     rows = size = 0
     for batch in batches:
-        for block in batch.column("block"):
+        for block in batch.column("block").drop_null():
             table = pa.ipc.open_stream(block.as_buffer()).read_all()
             waiting.append(table)
             rows += table.num_rows
@@ -171,7 +171,7 @@ def unpacked(batches: Iterable[pa.RecordBatch], *, all_at_once: bool = False) ->
         yield pa.concat_tables(waiting)
 
 
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Longer batches of the same rows."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0

@@ -19,14 +19,20 @@ Batches = Iterable[pa.RecordBatch]
 Work = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 
-def shipped(work: Work) -> Work:
-    """The same work for `mapInArrow`, with our own code beside it.
+_FOR_EXECUTORS = {
+    "spark": ("__init__", "packing", "working"),
+    "spark/streaming": ("__init__", "sources", "workers"),
+}
+
+
+def by_value(it: object) -> Callable[[], Any]:
+    """A function that gives it on any executor, with our own code beside it.
 
     Spark pickles functions by their names, which an executor without this package cannot find:
     there the modules are made from their sources.
     """
     dumps: Callable[[Any], bytes] = cloudpickle.dumps
-    code, sources = dumps(work), _sources()
+    code, sources, mine = dumps(it), _sources(), steelyard.__version__
 
     # Functions within a function have no names to be found by: these travel by value.
     def install() -> None:
@@ -39,6 +45,14 @@ def shipped(work: Work) -> Work:
 
         found = importlib.util.find_spec("steelyard")
         if found is not None and found.origin is not None:
+            import steelyard
+
+            theirs = steelyard.__version__
+            if theirs != mine:
+                raise RuntimeError(
+                    f"the driver has steelyard {mine} and an executor has {theirs}: "
+                    "install the same on both, or none on the executors"
+                )
             return
 
         class Shipped(MetaPathFinder, Loader):
@@ -53,19 +67,32 @@ def shipped(work: Work) -> Work:
 
         sys.meta_path.append(Shipped())
 
-    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+    def fetch() -> Any:
         import gc
         import pickle
         import sys
 
         if "steelyard" not in sys.modules:
             install()
-        work = pickle.loads(code)  # noqa: S301  # as Spark does with any function
-        # Before every task Spark's worker lets each zip file on the path be read anew, and after
-        # it collects garbage among all that was ever imported: most of what a short task costs.
+        fetched = pickle.loads(code)  # noqa: S301  # as Spark does with any function
+        # After every task Spark's worker collects garbage among all that was ever imported.
         if not gc.get_freeze_count():  # once: what a function leaves behind must be collected
             gc.freeze()
-        yield from work(batches)
+        return fetched
+
+    return fetch
+
+
+def shipped(work: Work) -> Work:
+    """The same work for `mapInArrow`, with our own code beside it."""
+    fetch = by_value(work)
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        import sys
+
+        yield from fetch()(batches)
+        # Before every task Spark's worker lets each zip file on the path be read anew: most of
+        # what a short task costs.
         for path, importer in list(sys.path_importer_cache.items()):
             if type(importer).__name__ == "zipimporter":
                 del sys.path_importer_cache[path]  # it comes back when it is needed
@@ -77,8 +104,9 @@ def shipped(work: Work) -> Work:
 def _sources() -> dict[str, tuple[bool, bytes]]:
     """By the name of each module: whether it is a package, and its source, compressed."""
     (root,) = map(Path, steelyard.__path__)
-    needed = [*root.glob("*.py"), *root.glob("aggregators/*.py")]
-    needed += [root / "spark" / f"{name}.py" for name in ("__init__", "packing", "working")]
+    needed = [*root.glob("*.py"), *root.glob("aggregators/*.py"), *root.glob("control/*.py")]
+    for folder, names in _FOR_EXECUTORS.items():
+        needed += [root / folder / f"{name}.py" for name in names]
     found = {}
     for path in needed:
         parts = path.relative_to(root.parent).with_suffix("").parts

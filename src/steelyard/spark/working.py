@@ -3,6 +3,7 @@
 Blocks enter; record batches leave. This runs inside Spark's Python tasks and knows no Spark.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -18,20 +19,61 @@ _MOST_KEYS, _MOST_BYTES = 2**20, 2**28
 """A worker sends its partial states on when it holds so much: its memory stays bounded."""
 
 
+class Task(ABC):
+    """One task of a worker: tables of rows enter one by one, record batches leave."""
+
+    @abstractmethod
+    def work(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """What comes of some rows, as far as it can be told already."""
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """What can be told when all rows are there."""
+        return iter(())
+
+    @property
+    def keys(self) -> int:
+        """Of how many keys it holds partial results."""
+        return 0
+
+
+class Worker(ABC):
+    """What is done with the rows of a worker: settings that make tasks."""
+
+    all_at_once = False
+
+    @abstractmethod
+    def start(self) -> Task:
+        """A task that has seen nothing yet."""
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        task = self.start()
+        for table in packing.unpacked(batches, all_at_once=self.all_at_once):
+            yield from task.work(table)
+        yield from task.finish()
+
+
 @dataclass(frozen=True)
-class Map:
-    """A worker: a function of the user's, on tables of rows."""
+class Map(Worker):
+    """A function of the user's, on tables of rows."""
 
     function: Function
     schema: pa.Schema
-    all_at_once: bool
+    all_at_once: bool = False
 
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        for table in packing.unpacked(batches, all_at_once=self.all_at_once):
-            yield from self._as_promised(self.function(table)).to_batches()
+    def start(self) -> Task:
+        return _Mapping(self)
+
+
+class _Mapping(Task):
+    def __init__(self, settings: Map) -> None:
+        self._settings = settings
+
+    def work(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        yield from self._as_promised(self._settings.function(table)).to_batches()
 
     def _as_promised(self, made: object) -> pa.Table:
         """What the function returned, with the columns and types that were announced."""
+        schema = self._settings.schema
         if isinstance(made, pa.RecordBatch):
             made = pa.Table.from_batches([made])
         if not isinstance(made, pa.Table):
@@ -39,34 +81,48 @@ class Map:
                 "map_arrow: the function must return a pyarrow Table or RecordBatch, "
                 f"got {type(made).__name__}"
             )
-        if sorted(made.column_names) != sorted(self.schema.names):
+        if sorted(made.column_names) != sorted(schema.names):
             raise ValueError(
-                f"map_arrow: the schema names the columns {', '.join(self.schema.names)}, but the "
+                f"map_arrow: the schema names the columns {', '.join(schema.names)}, but the "
                 f"function returned {', '.join(made.column_names) or 'none'}"
             )
-        return made.select(self.schema.names).cast(self.schema)
+        return made.select(schema.names).cast(schema)
 
 
 @dataclass(frozen=True)
-class Add:
-    """A worker: rows become partial states, in blocks by the bucket of their key."""
+class Add(Worker):
+    """Rows become partial states, in blocks by the bucket of their key."""
 
     aggregation: Aggregation
     bucket: str
     bins: int
 
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        states = _States(self.aggregation)
-        for table in packing.unpacked(batches):
-            states.append(self.aggregation.add(self.aggregation.create(), table))
-            if states.rows > _MOST_KEYS or states.bytes > _MOST_BYTES:
-                yield from self._blocks(states.take())
-        if states.rows:
-            yield from self._blocks(states.take())
+    def start(self) -> Task:
+        return _Adding(self)
+
+
+class _Adding(Task):
+    def __init__(self, settings: Add) -> None:
+        self._settings = settings
+        self._states = States(settings.aggregation)
+
+    def work(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        self._states.add(table)
+        if self._states.are_many:
+            yield from self._blocks(self._states.take())
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        if self._states.rows:
+            yield from self._blocks(self._states.take())
+
+    @property
+    def keys(self) -> int:
+        return self._states.rows
 
     def _blocks(self, states: pa.Table) -> Iterator[pa.RecordBatch]:
+        settings = self._settings
         for rows in states.to_batches():
-            yield packing.packed(rows, rows.column(self.bucket).to_numpy() % self.bins)
+            yield packing.packed(rows, rows.column(settings.bucket).to_numpy() % settings.bins)
 
 
 @dataclass(frozen=True)
@@ -77,7 +133,7 @@ class Merge:
     bucket: str
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        states = _States(self.aggregation)
+        states = States(self.aggregation)
         for table in packing.unpacked(batches):
             states.append(table)
         if states.rows:
@@ -85,7 +141,7 @@ class Merge:
             yield from result.drop_columns([self.bucket]).to_batches()
 
 
-class _States:
+class States:
     """Partial tables, merged when as many rows are new as old: each row is in few merges."""
 
     def __init__(self, aggregation: Aggregation) -> None:
@@ -100,6 +156,15 @@ class _States:
         self._new_bytes += partial.nbytes
         if self._new_rows > max(self._merged.num_rows, 2**16):
             self._merge()
+
+    def add(self, rows: pa.Table) -> None:
+        """Note rows of the input."""
+        self.append(self._aggregation.add(self._aggregation.create(), rows))
+
+    @property
+    def are_many(self) -> bool:
+        """Whether it is time to send them on: a worker's memory stays bounded."""
+        return self.rows > _MOST_KEYS or self.bytes > _MOST_BYTES
 
     @property
     def rows(self) -> int:

@@ -1,0 +1,48 @@
+"""Aggregators by name, as command lines have them."""
+
+from collections.abc import Callable
+
+from steelyard.aggregators.base import Aggregator
+from steelyard.aggregators.simple import Count, Max, Mean, Min, Sum, Variance
+from steelyard.aggregators.values import CollectSet, TopK
+
+
+def _distinct(column: str) -> Aggregator:
+    from steelyard.aggregators.sketches import ApproxDistinct
+
+    return ApproxDistinct(column)
+
+
+def _quantiles(column: str) -> Aggregator:
+    from steelyard.aggregators.sketches import Quantiles
+
+    return Quantiles(column, [0.5, 0.99])
+
+
+_OF_A_COLUMN: dict[str, Callable[[str], Aggregator]] = {
+    "count": Count,
+    "sum": Sum,
+    "mean": Mean,
+    "min": Min,
+    "max": Max,
+    "variance": Variance,
+    "set": CollectSet,
+    "topk": TopK,
+    "distinct": _distinct,
+    "quantiles": _quantiles,
+}
+
+
+def aggregator_named(text: str) -> Aggregator:
+    """An aggregator from its name and its column: `count`, `sum:bytes`, `topk:word`.
+
+    >>> aggregator_named("sum:bytes").name
+    'sum(bytes)'
+    """
+    name, _, column = text.partition(":")
+    if text == "count":
+        return Count()
+    if name not in _OF_A_COLUMN or not column:
+        known = ", ".join(f"{known}:COLUMN" for known in _OF_A_COLUMN)
+        raise ValueError(f"agg must be count or one of {known}; got {text!r}")
+    return _OF_A_COLUMN[name](column)

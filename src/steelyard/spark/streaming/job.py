@@ -1,0 +1,127 @@
+"""The main job from the command line: a stream in, results out, and one place that stops it.
+
+Settings enter; a running query leaves.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+SOURCES = ("kafka", "parquet", "json", "text", "rate")
+SINKS = ("console", "parquet", "kafka")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where messages come from."""
+
+    kind: str
+    path: str | None = None
+    servers: str | None = None
+    topic: str | None = None
+    rate: int = 1000
+    files_per_batch: int | None = None
+    from_start: bool = True
+
+    def __post_init__(self) -> None:
+        _require_known("source", self.kind, SOURCES)
+        if self.kind in ("parquet", "json", "text") and not self.path:
+            raise ValueError(f"source {self.kind} needs --path, the folder of the files")
+        if self.kind == "kafka" and not (self.servers and self.topic):
+            raise ValueError("source kafka needs --servers and --topic")
+
+    def frame(self, spark: SparkSession, key: str) -> DataFrame:
+        """The stream, with its key in a column `key`: a column of its own, or an expression.
+
+        Lines of text have their words in `word`; messages of Kafka have text for a key and a value.
+        """
+        frame = self._read(spark)
+        if key == "key" and "key" in frame.columns:
+            return frame
+        try:
+            return frame.withColumn("key", F.expr(f"`{key}`" if key in frame.columns else key))
+        except Exception as error:
+            known = ", ".join(frame.columns)
+            raise ValueError(
+                f"key: {key!r} is neither a column nor an expression; the columns are {known}"
+            ) from error
+
+    def _read(self, spark: SparkSession) -> DataFrame:
+        reader = spark.readStream.format(self.kind)
+        if self.kind == "rate":
+            return reader.option("rowsPerSecond", self.rate).load()
+        if self.kind == "kafka":
+            assert self.servers is not None
+            assert self.topic is not None
+            reader = reader.option("kafka.bootstrap.servers", self.servers)
+            reader = reader.option("subscribe", self.topic)
+            reader = reader.option("startingOffsets", "earliest" if self.from_start else "latest")
+            frame = reader.load()
+            text = {name: F.col(name).cast("string") for name in ("key", "value")}
+            return frame.withColumns(text)
+        assert self.path is not None
+        if self.kind != "text":
+            if not any(Path(self.path).glob("*")):
+                raise ValueError(f"there are no files in {self.path!r} to tell the columns by")
+            reader = reader.schema(spark.read.format(self.kind).load(self.path).schema)
+        if self.files_per_batch is not None:
+            reader = reader.option("maxFilesPerTrigger", self.files_per_batch)
+        frame = reader.load(self.path)
+        if self.kind == "text":
+            words = F.explode(F.split(F.lower("value"), r"\W+")).alias("word")
+            frame = frame.select("*", words).where("word <> ''")
+        return frame
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where results go: the newest result of a key counts, results come again as they change."""
+
+    kind: str
+    path: str | None = None
+    servers: str | None = None
+    topic: str | None = None
+
+    def __post_init__(self) -> None:
+        _require_known("sink", self.kind, SINKS)
+        if self.kind == "parquet" and not self.path:
+            raise ValueError("sink parquet needs --out, the folder to write to")
+        if self.kind == "kafka" and not (self.servers and self.topic):
+            raise ValueError("sink kafka needs --out-servers (or --servers) and --out-topic")
+
+    def start(
+        self, results: DataFrame, checkpoint: str, *, once: bool, show: Callable[[DataFrame], None]
+    ) -> StreamingQuery:
+        """Run the query; `show` gets the results of every micro-batch if they go to the console."""
+        writer = results.writeStream.outputMode("update").option("checkpointLocation", checkpoint)
+        if once:
+            writer = writer.trigger(availableNow=True)
+        if self.kind == "kafka":
+            assert self.servers is not None
+            assert self.topic is not None
+            message = results.select(
+                F.col("key").cast("string").alias("key"), F.to_json(F.struct("*")).alias("value")
+            )
+            writer = message.writeStream.outputMode("update")
+            writer = writer.option("checkpointLocation", checkpoint).format("kafka")
+            writer = writer.option("kafka.bootstrap.servers", self.servers)
+            writer = writer.option("topic", self.topic)
+            return (writer.trigger(availableNow=True) if once else writer).start()
+        if self.kind == "parquet":
+            path = self.path
+
+            # One folder for each micro-batch, written anew if it is replayed: nothing comes twice.
+            def write(batch: DataFrame, number: int) -> None:
+                batch.write.mode("overwrite").parquet(f"{path}/batch={number}")
+
+            return writer.foreachBatch(write).start()
+        return writer.foreachBatch(lambda batch, _: show(batch)).start()
+
+
+def _require_known(name: str, kind: str, known: tuple[str, ...]) -> None:
+    if kind not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {kind!r}")

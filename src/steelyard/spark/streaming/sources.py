@@ -1,0 +1,184 @@
+"""The sources of a stream: they send rows to workers and count what they send.
+
+Record batches enter; (bin, block, report) rows leave. This runs inside Spark's Python tasks; of
+Spark it knows only which micro-batch and which task it is.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from steelyard.aggregators.groups import Groups
+from steelyard.control.reports import SourceReport
+from steelyard.control.store import ControlStore
+from steelyard.control.version import ControlVersion
+from steelyard.planning import Planner
+from steelyard.spark import packing
+from steelyard.spark.packing import Bins, Decide, Destinations
+
+SCHEMA = "bin int, block binary, report string"
+
+_SAMPLE, _HOT, _LETTERS = 4096, 10, 60
+"""Of so many rows the most frequent keys are told, so many of them, cut to so many letters."""
+
+_VERSIONS: dict[tuple[str, int], ControlVersion | None] = {}
+"""What this process has read last: versions never change."""
+
+
+def micro_batch() -> tuple[str, int, int]:
+    """The query, the micro-batch and the task that this runs in."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    query = context.getLocalProperty("sql.streaming.queryId")
+    batch = context.getLocalProperty("streaming.sql.batchId")
+    if query is None or batch is None:
+        raise RuntimeError("this runs in the tasks of a streaming query only")
+    return query, int(batch), context.partitionId()
+
+
+@dataclass(frozen=True)
+class FirstChoice(Destinations):
+    """Every bucket whole, where a plan puts it before anything was counted."""
+
+    bucket: str
+    bins: int
+    buckets: int
+
+    @property
+    def columns(self) -> list[str]:
+        return [self.bucket]
+
+    def start(self) -> Decide:
+        plan = Planner(self.bins, buckets=self.buckets).plan
+
+        def decide(rows: pa.RecordBatch) -> Bins:
+            buckets = rows.column(self.bucket).to_numpy()
+            return plan.route(buckets, np.zeros(buckets.size, np.int64))
+
+        return decide
+
+
+@dataclass(frozen=True)
+class Controlled(Destinations):
+    """By the control version that is pinned for the micro-batch: virtual workers, then owners."""
+
+    path: str
+    bucket: str
+    salt: str
+    bins: int
+    buckets: int
+    workers: int
+    until_planned: Destinations
+    """Chooses virtual workers while there is no plan."""
+    scheme: Destinations | None = None
+    """Chooses virtual workers always, in the place of plans."""
+
+    @property
+    def columns(self) -> list[str]:
+        more = [] if self.scheme is None else self.scheme.columns
+        return list(dict.fromkeys([self.bucket, self.salt, *self.until_planned.columns, *more]))
+
+    def start(self) -> Decide:
+        version = self._pinned()
+        owners = np.arange(self.bins, dtype=np.int64) * self.workers // self.bins
+        if version is not None:
+            owners = version.owners.astype(np.int64)
+        if self.scheme is not None:
+            choose = self.scheme.start()
+        elif version is not None and version.plan is not None:
+            plan = version.plan
+
+            def choose(rows: pa.RecordBatch) -> Bins:
+                salts = rows.column(self.salt).to_numpy()
+                return plan.route(rows.column(self.bucket).to_numpy(), salts)
+
+        else:
+            choose = self.until_planned.start()
+        return lambda rows: owners.take(choose(rows))
+
+    def _pinned(self) -> ControlVersion | None:
+        query, batch, _ = micro_batch()
+        store = ControlStore(self.path)
+        store.claim(query)
+        number = store.pin(query, batch)
+        if (self.path, number) not in _VERSIONS:
+            _VERSIONS.clear()
+            _VERSIONS[self.path, number] = store.read(number) if number else None
+        version = _VERSIONS[self.path, number]
+        fits = version is not None and version.fits(self.bins, self.buckets)
+        return version if fits else None
+
+
+@dataclass(frozen=True)
+class StreamPacker:
+    """The source's end of the packed exchange, with a report for the driver beside the blocks."""
+
+    destinations: Destinations
+    names: tuple[str, ...]
+    """Of the columns, in their order; those of the batches do not count."""
+    keys: tuple[str, ...]
+    bucket: str
+    weight: str | None
+    buckets: int
+    dropped: tuple[str, ...]
+    """Columns that workers do not need."""
+    called: int = 0
+    """Workers that hear from every task that has rows, so that each knows of the micro-batch."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _, batch, source = micro_batch()
+        decide = self.destinations.start()
+        for part, rows in enumerate(packing.gathered(batches)):
+            rows = rows.rename_columns(list(self.names))  # noqa: PLW2901
+            sent = packing.packed(rows.drop_columns(list(self.dropped)), decide(rows))
+            report = SourceReport(
+                batch, source, part, self._counts(rows), hot_keys(rows, self.keys)
+            )
+            yield _with_report(sent, report, self.called if part == 0 else 0)
+
+    def _counts(self, rows: pa.RecordBatch) -> NDArray[np.float32]:
+        buckets = rows.column(self.bucket).to_numpy()
+        weights = None
+        if self.weight is not None:
+            weights = rows.column(self.weight).fill_null(0.0).to_numpy()
+            if not (np.isfinite(weights) & (weights >= 0)).all():
+                raise ValueError("weight: the column must hold numbers of at least 0")
+        return np.bincount(buckets, weights, self.buckets).astype(np.float32)
+
+
+def hot_keys(rows: pa.RecordBatch, keys: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    """The most frequent keys of some rows, with about how often they are there.
+
+    >>> hot_keys(pa.record_batch({"page": ["a", "b", "a", "a", "b", "c"]}), ("page",))
+    (('a', 3), ('b', 2))
+    """
+    places = np.arange(rows.num_rows)
+    if rows.num_rows > _SAMPLE:  # not every so-manieth: keys may come in turns
+        places = np.random.default_rng().integers(0, rows.num_rows, _SAMPLE)
+    times = rows.num_rows / max(1, places.size)
+    sample = rows.select(list(keys)).take(pa.array(places))
+    groups = Groups.of(list(sample.columns))
+    sizes, first = groups.sizes(), groups.first_rows()
+    top = np.argsort(-sizes, kind="stable")[:_HOT]
+    top = top[sizes[top] > 1]
+    texts = sample.take(pa.array(first[top])).to_pylist()
+    return tuple(
+        (
+            ", ".join(str(value) for value in text.values())[:_LETTERS],
+            round(int(sizes[group]) * times),
+        )
+        for text, group in zip(texts, top.tolist(), strict=True)
+    )
+
+
+def _with_report(sent: pa.RecordBatch, report: SourceReport, called: int) -> pa.RecordBatch:
+    """The blocks, a row without a block for each worker that is called, and the report."""
+    bins = pa.concat_arrays([sent.column("bin"), pa.array(range(called), pa.int32())])
+    blocks = pa.concat_arrays([sent.column("block"), pa.nulls(called, pa.binary())])
+    texts = pa.array([report.to_json(), *([None] * (len(bins) - 1))], pa.string())
+    return pa.RecordBatch.from_arrays([bins, blocks, texts], ["bin", "block", "report"])

@@ -1,0 +1,104 @@
+"""A stream that is counted while executors, the driver or control files are taken away.
+
+`python -m tests.spark.stream_on_cluster MASTER PLACEMENT KILL FOLDER` counts the files in FOLDER/in
+into FOLDER/out, from the checkpoint if there is one. It is a program of its own because a process
+has one Spark, and because it is killed.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+import steelyard as sy
+from steelyard.control.store import ControlStore
+from steelyard.control.version import ControlVersion
+from tests.spark.on_cluster import kill_my_executor
+
+WORKERS, FILES, EACH = 3, 6, 2000
+SCHEMA = "page string, id long"
+
+
+class FatalCount(sy.Count):
+    """A count that takes its time, and in the third micro-batch takes its executor down, once.
+
+    Before that it publishes a version in which every virtual worker has another owner: the tasks
+    that are run again must not follow it.
+    """
+
+    def __init__(self, folder, kill):
+        super().__init__()
+        self.folder, self.kill = folder, kill
+
+    def add(self, batch, groups):
+        """Slowly, and perhaps fatally."""
+        time.sleep(0.2)
+        if self.kill and len(list(Path(self.folder, "out").glob("batch=*"))) >= 2:
+            # Another worker of this micro-batch is done by now, as there are more of them than
+            # executors that could run at once after this one.
+            time.sleep(1)
+            try:
+                Path(self.folder, "killed").touch(exist_ok=False)
+            except FileExistsError:
+                return super().add(batch, groups)
+            store = ControlStore(Path(self.folder, "control"))
+            version = store.read(store.latest())
+            owners = np.roll(version.owners, 1)
+            store.publish(ControlVersion(store.latest() + 1, version.plan, owners))
+            kill_my_executor()
+        return super().add(batch, groups)
+
+
+def start(master):
+    """Spark; lost files are noticed soon, and nobody reads them behind its back."""
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "OFF",
+        "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
+        "spark.shuffle.readHostLocalDisk": "false",
+        "spark.shuffle.io.maxRetries": "1",
+        "spark.shuffle.io.retryWait": "1s",
+        "spark.locality.wait": "1s",
+        "spark.sql.shuffle.partitions": str(WORKERS),
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+    }
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    return SparkSession.builder.master(master).config(map=settings).getOrCreate()
+
+
+def main(master, placement, kill, folder):
+    """Count until all files are read."""
+    spark = start(master)
+    try:
+        reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        stream = reader.parquet(f"{folder}/in")
+        if kill == "executor":
+            # Rows in an order that a second try need not repeat.
+            stream = stream.repartition(4)
+        grouped = sy.group_by(
+            stream, "page", workers=WORKERS, placement=placement, control=f"{folder}/control"
+        )
+        counts = grouped.aggregate(FatalCount(folder, kill == "executor"), sy.Sum("id"))
+
+        def write(batch, number):
+            batch.write.mode("overwrite").parquet(f"{folder}/out/batch={number}")
+
+        writer = counts.writeStream.outputMode("update").foreachBatch(write)
+        writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+    finally:
+        spark.stop()
+    Path(folder, "finished").touch()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

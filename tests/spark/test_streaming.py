@@ -1,0 +1,410 @@
+"""Consistent grouping on streams: exact results, workers that learn, and what goes wrong."""
+
+import shutil
+import threading
+import time
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F
+
+import steelyard as sy
+from steelyard.control.history import Slot
+from steelyard.control.store import ControlStore
+
+pytestmark = [pytest.mark.streaming, pytest.mark.slow]
+
+FILES, EACH = 4, 2000
+SCHEMA = "page string, id long, at timestamp"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+# Four workers on the two slots of the tests' Spark is meant.
+ignore_few_slots = pytest.mark.filterwarnings("ignore:4 workers share 2 slots")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def state_in_rocksdb(spark):
+    """Workers that stay need it."""
+    key = "spark.sql.streaming.stateStore.providerClass"
+    before = spark.conf.get(key)
+    spark.conf.set(key, ROCKSDB)
+    yield
+    spark.conf.set(key, before)
+
+
+@pytest.fixture(scope="module")
+def rows(spark):
+    """Half of the rows have one key, some have none, the others 300."""
+    return spark.range(0, FILES * EACH, 1, FILES).selectExpr(
+        "if(id % 2 = 0, 'hot', if(id % 40 = 1, null, string(id % 300))) AS page",
+        "id",
+        "timestamp_seconds(id * 10) AS at",
+    )
+
+
+@pytest.fixture(scope="module")
+def files(rows, tmp_path_factory):
+    """A folder with one file for each micro-batch."""
+    folder = str(tmp_path_factory.mktemp("stream") / "in")
+    rows.write.parquet(folder)
+    return folder
+
+
+def stream_of(spark, folder):
+    """A micro-batch for each file."""
+    reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    return reader.parquet(str(folder))
+
+
+@pytest.fixture
+def stream(spark, files):
+    """All files, one after the other."""
+    return stream_of(spark, files)
+
+
+def start(frame, checkpoint, mode="update", **options):
+    """A query into a table of its own name, until all files are read."""
+    name = f"t{uuid.uuid4().hex}"
+    writer = frame.writeStream.outputMode(mode).format("memory").queryName(name)
+    writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    return writer.options(**options).start()
+
+
+def table(frame, checkpoint, mode="update"):
+    """What the query has written when it is done."""
+    query = start(frame, checkpoint, mode)
+    query.awaitTermination()
+    return [tuple(row) for row in frame.sparkSession.table(query.name).collect()]
+
+
+def run_into(out, frame, checkpoint, mode="update"):
+    """The same into files, as the memory sink cannot be resumed: what this run has written."""
+    before = set(Path(out).glob("*"))
+
+    def write(batch, number):
+        batch.write.mode("overwrite").parquet(f"{out}/{number}")
+
+    writer = frame.writeStream.outputMode(mode).foreachBatch(write)
+    writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    try:
+        writer.start().awaitTermination()
+    finally:
+        new = sorted(set(Path(out).glob("*")) - before)
+        written = [row for folder in new for row in pq.read_table(folder).to_pylist()]
+    return [tuple(row.values()) for row in written]
+
+
+def last_of(written, keys=1):
+    """For every key what was written last: with these aggregates, the largest."""
+    best = {}
+    for row in written:
+        best[row[:keys]] = max(best.get(row[:keys], row[keys:]), row[keys:])
+    return best
+
+
+def truth(rows):
+    """Counts and sums by key, from Spark itself."""
+    found = rows.groupBy("page").agg(F.count("*"), F.sum("id")).collect()
+    return {(row[0],): tuple(row[1:]) for row in found}
+
+
+def heard(grouped, slots):
+    """The history, once the reports of so many slots have arrived."""
+    deadline = time.time() + 30
+    while len(grouped.history()) < slots and time.time() < deadline:
+        time.sleep(0.05)
+    return grouped.history()
+
+
+PLACEMENTS = pytest.mark.parametrize("placement", ["pull", "delegated"])
+
+
+def group(stream, tmp_path, placement="pull", **settings):
+    """Four workers that learn."""
+    settings = {"workers": 4, "control": tmp_path / "control", **settings}
+    return sy.group_by(stream, "page", placement=placement, **settings)
+
+
+@PLACEMENTS
+@ignore_few_slots
+def test_counts_are_exact(rows, stream, tmp_path, placement):
+    """Null keys too; in the history every message is there, and the workers are balanced."""
+    grouped = group(stream, tmp_path, placement)
+    counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+    assert ["page", "count", "sum(id)"] == counts.columns
+    assert truth(rows) == last_of(table(counts, tmp_path / "checkpoint"))
+    slots = heard(grouped, FILES)
+    assert [EACH] * FILES == [slot.messages for slot in slots]
+    assert list(range(FILES)) == [slot.batch for slot in slots]
+    assert ("hot", 0.5) == (slots[0].hot_keys[0].key, pytest.approx(slots[0].hot_keys[0].share))
+    if placement == "pull":
+        assert max(worker.share for slot in slots for worker in slot.workers) < 0.3
+    else:
+        assert {400} == {sum(worker.virtual_workers for worker in s.workers) for s in slots}
+    assert slots == [Slot.from_json(line) for line in grouped.control.history()]
+
+
+@PLACEMENTS
+@ignore_few_slots
+def test_sketches_and_own_aggregators_merge(rows, stream, tmp_path, placement):
+    """What Spark cannot merge; only keys that changed are written."""
+    grouped = group(stream, tmp_path, placement)
+    found = grouped.aggregate(sy.Count(), sy.Sum("id"), sy.CollectSet("id"))
+    written = table(found, tmp_path / "checkpoint")
+    best = last_of([row[:3] for row in written])
+    assert truth(rows) == best
+    largest = max((row[3] for row in written if row[0] == "hot"), key=len)
+    assert list(range(0, FILES * EACH, 2)) == sorted(largest)
+    assert FILES == len([row for row in written if row[0] == "hot"])
+
+
+@PLACEMENTS
+@ignore_few_slots
+def test_functions_run_at_workers(stream, tmp_path, placement):
+    """Every row once, whichever worker has it."""
+
+    def numbers(rows: pa.Table) -> pa.Table:
+        assert rows.column_names == ["page", "id", "at"]
+        return pa.table({"number of": rows["id"], "x.y": pa.nulls(rows.num_rows, pa.string())})
+
+    grouped = group(stream, tmp_path, placement)
+    found = grouped.map_arrow(numbers, "`number of` long, `x.y` string")
+    assert ["number of", "x.y"] == found.columns
+    written = table(found, tmp_path / "checkpoint", "append")
+    assert list(range(FILES * EACH)) == sorted(row[0] for row in written)
+
+
+@pytest.mark.parametrize(
+    ("placement", "mode", "slide"),
+    [("pull", "append", "1 hour"), ("delegated", "update", None), ("delegated", "append", None)],
+)
+@ignore_few_slots
+def test_windows_are_sparks_own(stream, tmp_path, placement, mode, slide):
+    """Event time, sliding too: the same rows as Spark's `window` gives, late ones dropped alike."""
+    grouped = group(
+        stream,
+        tmp_path,
+        placement,
+        time="at",
+        window="2 hours",
+        slide=slide,
+        watermark="30 minutes",
+    )
+    ours = grouped.aggregate(sy.Count(), sy.Max("id"), sy.Mean("id"))
+    windows = F.window("at", "2 hours", slide)
+    theirs = stream.withWatermark("at", "30 minutes").groupBy(windows, "page")
+    theirs = theirs.agg(F.count("*").alias("count"), F.max("id"), F.avg("id"))
+    assert theirs.columns == ours.columns
+    assert [f.dataType for f in theirs.schema] == [f.dataType for f in ours.schema]
+    expected = last_of(table(theirs, tmp_path / "theirs", mode), keys=2)
+    assert expected == last_of(table(ours, tmp_path / "ours", mode), keys=2)
+    assert len(expected) > 300
+
+
+def test_all_is_told_in_complete_mode(rows, stream, tmp_path):
+    """Without a control path: planned while it is read, and a history all the same."""
+    grouped = sy.group_by(stream, "page", workers=4)
+    counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+    query = start(counts, tmp_path / "checkpoint", "complete")
+    query.awaitTermination()
+    found = counts.sparkSession.table(query.name).collect()
+    assert truth(rows) == {(row[0],): tuple(row[1:]) for row in found}
+    assert FILES == len(heard(grouped, FILES))
+
+
+@ignore_few_slots
+def test_periods_hold_results_back_and_lose_nothing(spark, rows, files, tmp_path):
+    """Two micro-batches a period: the fifth waits for the sixth, over restarts of the query."""
+    shutil.copytree(files, tmp_path / "in")
+
+    def run():
+        grouped = group(stream_of(spark, tmp_path / "in"), tmp_path, "delegated", period=2)
+        counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+        return run_into(tmp_path / "out", counts, tmp_path / "checkpoint")
+
+    written = run()
+    assert truth(rows) == last_of(written)
+    assert 2 == len([row for row in written if row[0] == "hot"])
+    more = spark.createDataFrame([("hot", 1, None), ("new", 2, None)], SCHEMA).coalesce(1)
+    more.write.mode("append").parquet(str(tmp_path / "in"))
+    assert [] == run()
+    more.write.mode("append").parquet(str(tmp_path / "in"))
+    expected = truth(rows.union(more).union(more))
+    assert {("hot",): expected["hot",], ("new",): (2, 4)} == last_of(run())
+
+
+@ignore_few_slots
+def test_a_restart_goes_on_and_lost_control_files_cost_nothing(spark, rows, files, tmp_path):
+    """Checkpoint and control path are resumed; then the control path is gone."""
+    (tmp_path / "in").mkdir()
+    parts = sorted(Path(files).glob("*.parquet"))
+    written = []
+    for number, part in enumerate(parts):
+        shutil.copy(part, tmp_path / "in" / part.name)
+        if number == 2:
+            shutil.rmtree(tmp_path / "control")
+        grouped = group(stream_of(spark, tmp_path / "in"), tmp_path, "delegated")
+        learned = grouped.controller.version.plan is not None
+        assert learned == (number in (1, 3))
+        counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+        written += run_into(tmp_path / "out", counts, tmp_path / "checkpoint")
+        heard(grouped, 1)
+    assert truth(rows) == last_of(written)
+
+
+@PLACEMENTS
+@ignore_few_slots
+def test_control_files_may_be_deleted_while_it_runs(rows, stream, tmp_path, placement):
+    """All of them, again and again."""
+    is_over = threading.Event()
+
+    def delete():
+        while not is_over.wait(0.2):
+            shutil.rmtree(tmp_path / "control", ignore_errors=True)
+
+    deleting = threading.Thread(target=delete)
+    grouped = group(stream, tmp_path, placement)
+    counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+    deleting.start()
+    try:
+        written = table(counts, tmp_path / "checkpoint")
+    finally:
+        is_over.set()
+        deleting.join()
+    assert truth(rows) == last_of(written)
+
+
+def test_two_queries_on_one_control_path_are_refused(stream, tmp_path):
+    """In one sentence, which reaches whoever started the second."""
+    first = group(stream, tmp_path).aggregate(sy.Count())
+    table(first, tmp_path / "first")
+    deadline = time.time() + 30
+    while (tmp_path / "control" / "owner").exists() and time.time() < deadline:
+        time.sleep(0.05)
+    ControlStore(tmp_path / "control").claim("another")
+    second = group(stream, tmp_path).aggregate(sy.Count())
+    with pytest.raises(Exception, match="is in use by the query another; give each query a path"):
+        table(second, tmp_path / "second")
+
+
+@PLACEMENTS
+@ignore_few_slots
+def test_a_failing_function_is_named_and_mended(rows, stream, tmp_path, placement):
+    """The message tells the worker and the bucket; a restart with a better function goes on."""
+
+    def fragile(rows: pa.Table) -> pa.Table:
+        if 4711 in rows["id"].to_pylist():
+            raise ValueError("cannot read this")
+        return rows.select(["id"])
+
+    poison = rows.where("id = 4711").selectExpr("pmod(xxhash64(page), 8192)").first()[0]
+    failing = group(stream, tmp_path, placement).map_arrow(fragile, "id long")
+    sentence = rf"worker \d failed in micro-batch \d on rows of bucket {poison} of keys: ValueError"
+    with pytest.raises(Exception, match=sentence):
+        run_into(tmp_path / "out", failing, tmp_path / "checkpoint", "append")
+    mended = group(stream, tmp_path, placement).map_arrow(lambda t: t.select(["id"]), "id long")
+    run_into(tmp_path / "out", mended, tmp_path / "checkpoint", "append")
+    folders = (tmp_path / "out").glob("*")
+    ids = [i for folder in folders for i in pq.read_table(folder)["id"].to_pylist()]
+    assert list(range(FILES * EACH)) == sorted(ids)
+
+
+def test_weights_schemes_and_plans(stream, rows, tmp_path):
+    """As for frames that end."""
+    weighed = sy.group_by(stream.withColumn("w", F.lit(2.5)), "page", workers=4, weight="w")
+    assert truth(rows) == last_of(
+        table(weighed.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "weighed")
+    )
+    schemed = group(stream, tmp_path, scheme=sy.schemes.named("porc"))
+    assert truth(rows) == last_of(
+        table(schemed.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "schemed")
+    )
+    shares = [worker.share for worker in heard(schemed, FILES)[-1].workers]
+    assert max(shares) < 0.3
+    plan = sy.plan(rows, "page", workers=4)
+    planned = sy.group_by(stream, "page", workers=4, plan=plan)
+    assert truth(rows) == last_of(
+        table(planned.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "planned")
+    )
+
+
+def test_latencies_are_told_from_the_time_of_arrival(stream, tmp_path):
+    """A column of times, or Kafka's own."""
+    now = stream.withColumn("came", F.timestamp_seconds(F.lit(time.time() - 100)))
+    grouped = sy.group_by(now, "page", workers=2, arrived="came")
+    table(grouped.aggregate(sy.Count()), tmp_path / "checkpoint")
+    slot = heard(grouped, 1)[0]
+    assert 90 < slot.p50 <= slot.p99 < 250
+    kafka = stream.selectExpr("'t' AS topic", "1 AS partition", "id AS offset", "at AS timestamp")
+    grouped = sy.group_by(kafka.withColumn("key", F.lit("k")), "key", workers=2)
+    assert ("timestamp", ("partition", "offset")) == (grouped.arrived, grouped.salts)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"placement": "push"}, "placement must be 'pull' or 'delegated', got 'push'"),
+        ({"placement": "delegated"}, "placement='delegated' needs a control path"),
+        ({"placement": "delegated", "workers": 3, "control": "c"}, "each of 3 workers needs a"),
+        ({"placement": "delegated", "control": "c", "tasks_per_worker": 2}, "give virtual_workers"),
+        ({"virtual_workers": 0}, "virtual_workers must be a whole number"),
+        ({"virtual_workers": 2, "tasks_per_worker": 2}, "are the same here"),
+        ({"capacities": [1, 1, 1, 1]}, "capacities are a hint for placement='delegated'"),
+        ({"control": "s3://bucket/path"}, "must be a folder on a local disk or a shared mount"),
+        ({"control": "/proc/nowhere"}, "cannot be written"),
+        ({"slot": "soon"}, "slot must be a length of time such as"),
+        ({"slot": 0}, "slot must be a whole number"),
+        ({"period": 2}, "period is for placement='delegated'"),
+        ({"window": "1 hour"}, "window needs time"),
+        ({"time": "at"}, "time needs a window"),
+        ({"watermark": "1 hour"}, "watermark needs a window"),
+        ({"time": "id", "window": "1 hour"}, "column 'id' must be a timestamp, got bigint"),
+        ({"time": "at", "window": "1 hour", "slide": "40 minutes"}, "whole number of slides"),
+        ({"arrived": "nope"}, "there is no column 'nope'"),
+        ({"arrived": "id"}, "arrived: column 'id' must be a timestamp"),
+        ({"whole_light_keys": True}, "whole_light_keys needs all rows of a key"),
+        ({"plan": sy.Planner(3).plan}, "the plan is for 3 bins, not for 4 workers of 1 tasks"),
+    ],
+)
+def test_bad_settings_get_one_sentence(stream, settings, sentence):
+    """Before anything starts."""
+    with pytest.raises(ValueError, match=sentence):
+        sy.group_by(stream, "page", **{"workers": 4, **settings})
+
+
+def test_what_a_stream_cannot_do_is_refused(spark, stream, rows, tmp_path):
+    """Watermarks that would be lost, sketches in windows, streams that were shuffled."""
+    marked = stream.withWatermark("at", "1 hour")
+    with pytest.raises(ValueError, match="the stream has a watermark on 'at' already"):
+        sy.group_by(marked, "page", workers=4, time="at", window="1 hour")
+    windowed = sy.group_by(stream, "page", workers=4, time="at", window="1 hour")
+    with pytest.raises(ValueError, match=r"Spark itself can merge .* and collect_set.id. is none"):
+        windowed.aggregate(sy.CollectSet("id"))
+    with pytest.raises(ValueError, match="does not come straight from its source"):
+        sy.group_by(stream.repartition(2), "page", workers=4)
+    with pytest.raises(ValueError, match="which only a stream straight from files or Kafka keeps"):
+        group(stream.repartition(2), tmp_path, scheme=sy.schemes.named("porc"))
+    with pytest.raises(ValueError, match="control is for streams, and this frame is none"):
+        sy.group_by(rows, "page", workers=4, control=tmp_path)
+    with pytest.raises(ValueError, match="only a stream has a history"):
+        sy.group_by(rows, "page", workers=4).history()
+    once = sy.group_by(stream, "page", workers=4)
+    once.aggregate(sy.Count())
+    with pytest.raises(ValueError, match="a grouping of a stream is for one result"):
+        once.aggregate(sy.Count())
+    spark.conf.unset("spark.sql.streaming.stateStore.providerClass")
+    with pytest.raises(ValueError, match="keep their state in RocksDB: set"):
+        group(stream, tmp_path, "delegated")
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+
+
+def test_a_shuffled_stream_is_routed_by_content(rows, stream, tmp_path):
+    """With a control path; every key is whole until the first slot has been counted."""
+    grouped = group(stream.repartition(2), tmp_path)
+    counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+    assert truth(rows) == last_of(table(counts, tmp_path / "checkpoint"))
+    slots = heard(grouped, FILES)
+    assert max(worker.share for worker in slots[0].workers) >= 0.5
