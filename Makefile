@@ -7,7 +7,7 @@ PIP = $(@D)/bin/python -m pip install --quiet --disable-pip-version-check
 READY := .venv/.ready
 LATEST := .venv-latest/.ready
 # Those on a cluster start sessions of their own kind, and take minutes.
-SPARK_TESTS := -m 'not cluster' tests/spark src/steelyard/spark
+SPARK_TESTS := -m 'not cluster and not kafka' tests/spark src/steelyard/spark
 
 .PHONY: help
 help: ## list the targets
@@ -43,12 +43,12 @@ check-machine: ## say what this machine lacks, if anything
 setup: check-machine $(READY) ## make .venv with the pinned packages and this project in it
 
 .PHONY: demo
-demo: setup ## route a skewed stream by every scheme and compare them
+demo: setup ## count a skewed stream on Spark, by workers of which some are slow
 	@$(BIN)/steelyard demo
 
 .PHONY: test
 test: lint ## lint, types, layers, and the tests with coverage
-	@$(BIN)/python -m pytest -m 'not cluster' --numprocesses 2 --dist loadgroup \
+	@$(BIN)/python -m pytest -m 'not cluster and not kafka' --numprocesses 2 --dist loadgroup \
 		--cov --cov-report=term --cov-fail-under=95
 
 .PHONY: test-connect
@@ -58,6 +58,10 @@ test-connect: setup ## the Spark tests through a Spark Connect server
 .PHONY: test-cluster
 test-cluster: setup ## kill executors of a small cluster, and run on one without this package
 	@$(BIN)/python -m pytest -m cluster tests/spark
+
+.PHONY: test-kafka
+test-kafka: setup ## count from Kafka to Kafka, with a broker that is restarted on the way
+	@$(BIN)/python -m pytest -m kafka tests/spark
 
 .PHONY: test-latest
 test-latest: check-machine $(LATEST) ## the Spark tests on the newest Spark, in .venv-latest

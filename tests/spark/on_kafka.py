@@ -1,0 +1,127 @@
+"""A word count from Kafka to Kafka, whose broker goes away for a while in the middle.
+
+`python -m tests.spark.on_kafka PLACEMENT FOLDER` writes what came of it as JSON. It is a program of
+its own because Spark takes jars only when it starts.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import steelyard as sy
+
+MESSAGES, WORKERS = 200_000, 4
+SCRIPT = Path(__file__).parents[2] / "scripts" / "kafka"
+
+
+def kafka(*arguments):
+    """What the script says."""
+    ran = subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout.strip()
+
+
+def start_spark():
+    """Two slots, with the connector."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {
+        "spark.jars": kafka("jars"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "OFF",
+        "spark.sql.shuffle.partitions": str(WORKERS),
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+    }
+    return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+
+
+def wait_for(condition, query, seconds=240):
+    """Until it holds; a query that ended says why."""
+    deadline = time.time() + seconds
+    while not condition():
+        assert query.isActive, query.exception()
+        assert time.time() < deadline, "it takes too long"
+        time.sleep(0.1)
+
+
+def count(spark, servers, placement, folder, interrupt):
+    """Count by key into a topic, with an interruption."""
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
+    reader = reader.option("subscribe", "words").option("startingOffsets", "earliest")
+    messages = reader.option("maxOffsetsPerTrigger", MESSAGES // 5).load()
+    words = messages.withColumn("word", F.col("key").cast("string"))
+    grouped = sy.group_by(
+        words, "word", workers=WORKERS, placement=placement, control=folder / "control"
+    )
+    counts = grouped.aggregate(sy.Count())
+    results = counts.select(
+        F.col("word").alias("key"), F.col("count").cast("string").alias("value")
+    )
+    writer = results.writeStream.outputMode("update").format("kafka")
+    writer = writer.option("kafka.bootstrap.servers", servers).option("topic", "counts")
+    query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+    try:
+        wait_for(grouped.history, query)
+        interrupt()
+        wait_for(lambda: sum(s.messages for s in grouped.history()) >= MESSAGES, query)
+    finally:
+        query.stop()
+    return grouped.history()
+
+
+def main(placement, folder):
+    """Produce, count, and read back."""
+    folder = Path(folder)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    where = ("--folder", str(folder / "broker"))
+    servers = kafka("start", *where, "--port", port)
+    spark = None
+    try:
+        spark = start_spark()
+        rows = spark.range(0, MESSAGES, 1, 4).selectExpr(
+            "if(id % 3 = 0, 'the', if(id % 1000 = 1, null, concat('word ', id % 5000))) AS key",
+            "string(id) AS value",
+        )
+        to = rows.write.format("kafka").option("kafka.bootstrap.servers", servers)
+        to.option("topic", "words").save()
+
+        def interrupt():
+            kafka("stop", *where)
+            time.sleep(3)
+            kafka("start", *where, "--port", port)
+
+        history = count(spark, servers, placement, folder, interrupt)
+        back = spark.read.format("kafka").option("kafka.bootstrap.servers", servers)
+        back = back.option("subscribe", "counts").load()
+        newest = back.groupBy(F.col("key").cast("string")).agg(
+            F.max(F.col("value").cast("string").cast("long"))
+        )
+        produced = spark.read.format("kafka").option("kafka.bootstrap.servers", servers)
+        partitions = produced.option("subscribe", "words").load().select("partition").distinct()
+        found = {
+            "counts": sorted(map(list, newest.collect()), key=str),
+            "truth": sorted(map(list, rows.groupBy("key").count().collect()), key=str),
+            "partitions": partitions.count(),
+            "latencies": [slot.p99 for slot in history],
+        }
+        (folder / "found.json").write_text(json.dumps(found))
+    finally:
+        if spark is not None:
+            spark.stop()
+        kafka("stop", *where)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])
