@@ -25,9 +25,9 @@ def test_help_has_examples(arguments):
     assert "steelyard demo" in run(*arguments).output
 
 
-def test_demo_compares_every_scheme_in_a_table_that_fits():
+def test_compare_compares_every_scheme_in_a_table_that_fits():
     """One line per scheme, no wider than a terminal."""
-    shown = run("demo", "--messages", "20000", "--workers", "50", "--skew", "1.4")
+    shown = run("compare", "--messages", "20000", "--workers", "50", "--skew", "1.4")
     assert shown.exit_code == 0
     lines = shown.stdout.splitlines()
     assert "20,000 messages, Zipf 1.4, 50 workers" in lines[0]
@@ -46,7 +46,7 @@ def test_demo_compares_every_scheme_in_a_table_that_fits():
 )
 def test_bad_arguments_get_one_sentence(arguments, sentence):
     """What was given, what is allowed, exit code 2, and no traceback."""
-    failed = run("demo", *arguments)
+    failed = run("compare", *arguments)
     assert failed.exit_code == 2
     assert sentence in " ".join(failed.output.replace("│", " ").split())
     assert "Traceback" not in failed.output

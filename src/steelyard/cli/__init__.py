@@ -5,10 +5,13 @@ from typing import Annotated
 import typer
 
 import steelyard
+from steelyard.cli.compare import compare
 from steelyard.cli.demo import demo
 from steelyard.cli.generate import generate
 from steelyard.cli.reproduce import reproduce
 from steelyard.cli.simulate import simulate
+from steelyard.cli.stream import stream
+from steelyard.cli.workers import workers
 
 app = typer.Typer(
     help="Balance skewed, keyed data over unequal workers.",
@@ -16,7 +19,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Example: [bold]steelyard demo --skew 1.4 --workers 50[/bold]",
+    epilog="Example: [bold]steelyard demo[/bold]",
 )
 
 
@@ -38,8 +41,12 @@ def main(
 
 app.command(
     epilog="Examples: [bold]steelyard demo[/bold], "
-    "[bold]steelyard demo --skew 1.4 --workers 1000 --messages 20000000[/bold]"
+    "[bold]steelyard demo --skew 1.4 --slow 3 --speed 0.5 --html page.html[/bold]"
 )(demo)
+app.command(
+    epilog="Examples: [bold]steelyard compare[/bold], "
+    "[bold]steelyard compare --skew 1.4 --workers 1000 --messages 20000000[/bold]"
+)(compare)
 app.command(
     epilog="Examples: [bold]steelyard simulate --fast 3 --times 5 --plot cg.png[/bold], "
     "[bold]steelyard simulate --dataset zf --skew 1.4 --scheme kg --workers 50[/bold], "
@@ -53,6 +60,14 @@ app.command(
 app.command(epilog="Example: [bold]steelyard generate wp --fraction 0.1 --out wp.parquet[/bold]")(
     generate
 )
+
+app.command(
+    epilog="Examples: [bold]steelyard stream --source rate --key 'value % 7'[/bold], "
+    "[bold]steelyard stream --source text --path books --key word --agg count --once[/bold], "
+    "[bold]steelyard stream --source kafka --servers 127.0.0.1:9092 --topic clicks --key key "
+    "--agg count --placement delegated --workers 8 --control /shared/clicks[/bold]"
+)(stream)
+app.add_typer(workers, name="workers")
 
 if __name__ == "__main__":
     app()

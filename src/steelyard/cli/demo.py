@@ -1,62 +1,96 @@
-"""`steelyard demo`."""
+"""`steelyard demo`: the main job on this machine."""
 
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from steelyard.cli.console import complain, console, progress_bar
+from steelyard.cli.console import complain, complaints, console, progress_bar
 
 if TYPE_CHECKING:
-    from steelyard.demo import Outcome
+    from steelyard.control.history import Slot
+    from steelyard.spark.demo import Run
 
 
 def demo(
-    skew: Annotated[float, typer.Option(help="Zipf exponent of the keys: 0 is uniform.")] = 1.0,
-    workers: Annotated[int, typer.Option(help="Workers to spread the messages over.")] = 100,
-    messages: Annotated[int, typer.Option(help="Messages to route.")] = 5_000_000,
-    seed: Annotated[int, typer.Option(help="Another seed gives another stream.")] = 0,
+    workers: Annotated[int, typer.Option(help="Workers.")] = 8,
+    slow: Annotated[int, typer.Option(help="So many of them are slow ...")] = 2,
+    speed: Annotated[float, typer.Option(help="... and work at this speed, of 1.")] = 0.3,
+    skew: Annotated[float, typer.Option(help="Zipf exponent of the keys: 0 is uniform.")] = 1.2,
+    messages: Annotated[int, typer.Option(help="Messages in a micro-batch.")] = 300_000,
+    batches: Annotated[
+        int, typer.Option(help="Micro-batches of consistent grouping; half as many of the other.")
+    ] = 9,
+    html: Annotated[Path, typer.Option(help="The page to write, with figures.")] = Path(
+        "steelyard-demo.html"
+    ),
 ) -> None:
-    """Route a skewed stream by every grouping scheme and compare them."""
-    # Late, so that --help and --version do not wait for the compiler.
-    from steelyard import demo as comparison
-    from steelyard import schemes
+    """Count a skewed stream on Spark by workers of which some are slow, in two ways.
 
-    with progress_bar() as progress:
-        bar = progress.add_task("Making the stream", total=len(schemes.names()))
-        outcomes = []
-        try:
-            compared = comparison.compare(skew=skew, workers=workers, messages=messages, seed=seed)
-        except ValueError as error:
-            complain(error)
-        progress.update(bar, description="Routing by each scheme")
-        for outcome in compared:
-            outcomes.append(outcome)
-            progress.advance(bar)
-    console.print(_comparison_table(outcomes, skew, workers, messages))
+    First every key goes where its hash says (key grouping), then consistent grouping learns who
+    can do how much. Workers sleep for the time that a message would take.
+    """
+    from steelyard.report.demo import demo_page
+    from steelyard.spark.demo import SETTINGS, Setting, compare
+    from steelyard.spark.session import session
+
+    if batches < 2:
+        complain(ValueError(f"batches must be a whole number, at least 2, got {batches}"))
+    if not html.absolute().parent.is_dir():
+        complain(ValueError(f"html: there is no folder {str(html.parent)!r} to write into"))
+    try:
+        setting = Setting(workers, slow, speed, skew, messages=messages)
+    except ValueError as error:
+        complain(error)
+    both = (max(2, batches // 2), batches)
+    with ExitStack() as cleaning:
+        folder = cleaning.enter_context(tempfile.TemporaryDirectory(prefix="steelyard-demo-"))
+        with complaints.status("Starting Spark"):
+            starting = session("steelyard demo", f"local[{workers}]", SETTINGS)
+            spark = cleaning.enter_context(starting)
+        progress = cleaning.enter_context(progress_bar())
+        bar = progress.add_task("Making the stream", total=sum(both))
+
+        def watch(name: str, slot: "Slot") -> None:
+            rate = slot.messages / slot.seconds
+            progress.update(bar, advance=1, description=f"{name}: {rate:,.0f} messages/s")
+
+        runs, keys = compare(spark, Path(folder), setting, both, watch)
+    console.print(_table(runs, keys))
+    first, last = runs
     console.print(
-        "imbalance: how far the most loaded worker is above the mean · memory: keys held by all "
-        "workers, per different key · copies: workers that hold the hottest key\n"
-        "kg and pkg save memory and overload a worker; sg, potc and wchoices spread every hot key "
-        "over all workers; [bold]porc[/bold] (power of random choices, the paper's) and "
-        "[bold]porc-graded[/bold] (ours) keep both low.",
+        f"{workers} workers, {slow} of them at {speed:.0%} of the others' speed; together they can "
+        f"count {setting.limit:,.0f} messages a second.\n"
+        "used: of what all workers can do, while the busiest is busy · imbalance: how much longer "
+        "the busiest worker takes than the mean · latency: from the start of a micro-batch · "
+        "copies: workers that hold a key, on average",
         style="dim",
+    )
+    html.write_text(demo_page(runs, keys), "utf-8")
+    times = last.throughput / first.throughput
+    console.print(
+        f"Consistent grouping counts {times:.1f} times as much a second. "
+        f"The page with the figures is {html}."
     )
 
 
-def _comparison_table(outcomes: "list[Outcome]", skew: float, workers: int, messages: int) -> Table:
-    table = Table(title=f"{messages:,} messages, Zipf {skew:g}, {workers:,} workers")
-    table.add_column("scheme")
-    for name in ("imbalance", "memory", "copies", "M messages/s"):
-        table.add_column(name, justify="right")
-    for outcome in outcomes:
-        ours = outcome.scheme.startswith("porc")
-        table.add_row(
-            outcome.scheme,
-            f"{outcome.imbalance:.4f}",
-            f"{outcome.memory:.2f}",
-            f"{outcome.hottest_copies:,}",
-            f"{outcome.messages_per_second / 1e6:.1f}",
-            style="bold" if ours else None,
-        )
+def _table(runs: "list[Run]", keys: float) -> Table:
+    setting = runs[0].setting
+    table = Table(title=f"{setting.messages:,} messages a micro-batch, Zipf {setting.skew:g}")
+    table.add_column("")
+    for run in runs:
+        table.add_column(run.name, justify="right", style="bold" if run is runs[-1] else None)
+    rows = (
+        ("messages a second", [f"{run.throughput:,.0f}" for run in runs]),
+        ("used", [f"{run.used:.0%}" for run in runs]),
+        ("latency, median", [f"{run.p50:.1f} s" for run in runs]),
+        ("latency, 99th percentile", [f"{run.p99:.1f} s" for run in runs]),
+        ("imbalance", [f"{run.imbalance:.2f}" for run in runs]),
+        ("copies", [f"{run.copies(keys):.2f}" for run in runs]),
+    )
+    for name, values in rows:
+        table.add_row(name, *values)
     return table

@@ -1,0 +1,163 @@
+"""`steelyard stream`: the main job, with its workers on the screen."""
+
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from steelyard.cli.console import complain, complaints, console
+
+if TYPE_CHECKING:
+    from steelyard.control.history import Slot
+
+_ROWS = 10
+
+
+def stream(
+    key: Annotated[str, typer.Option(help="Column, or SQL expression, of the key.")],
+    source: Annotated[str, typer.Option(help="kafka, parquet, json, text or rate.")] = "rate",
+    path: Annotated[str | None, typer.Option(help="Folder of files to read.")] = None,
+    servers: Annotated[str | None, typer.Option(help="Kafka's host:port to read from.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Kafka's topic to read.")] = None,
+    rate: Annotated[int, typer.Option(help="Messages a second, of the rate source.")] = 1000,
+    files_per_batch: Annotated[
+        int | None, typer.Option(help="Files in a micro-batch; all new ones if not given.")
+    ] = None,
+    agg: Annotated[
+        list[str] | None,
+        typer.Option(help="count, sum:COLUMN, mean:, min:, max:, topk:, distinct:, quantiles:."),
+    ] = None,
+    sink: Annotated[str, typer.Option(help="console, parquet or kafka.")] = "console",
+    out: Annotated[str | None, typer.Option(help="Folder to write, of the parquet sink.")] = None,
+    out_servers: Annotated[
+        str | None, typer.Option(help="Kafka's host:port to write to; --servers if not given.")
+    ] = None,
+    out_topic: Annotated[str | None, typer.Option(help="Kafka's topic to write.")] = None,
+    workers: Annotated[int, typer.Option(help="Workers.")] = 4,
+    placement: Annotated[str, typer.Option(help="pull or delegated.")] = "pull",
+    control: Annotated[
+        str | None, typer.Option(help="Folder by which workers learn; made anew if not given.")
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(help="Spark's checkpoint; made anew if not given.")
+    ] = None,
+    once: Annotated[bool, typer.Option(help="Stop when all that is there was read.")] = False,
+    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Serve Prometheus metrics on 127.0.0.1 at this port.")
+    ] = None,
+    jars: Annotated[str | None, typer.Option(help="Jars for Spark, such as Kafka's.")] = None,
+) -> None:
+    """Aggregate a stream by key on balanced workers, and watch them. Ctrl-C stops it cleanly."""
+    from steelyard.aggregators.naming import aggregator_named
+    from steelyard.spark.grouping import group_by
+    from steelyard.spark.session import session
+    from steelyard.spark.streaming.job import Sink, Source
+
+    more = {
+        "spark.sql.shuffle.partitions": str(workers),
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        **({"spark.jars": jars} if jars else {}),
+    }
+    try:
+        aggregators = [aggregator_named(text) for text in agg or ["count"]]
+        came_from = Source(source, path, servers, topic, rate, files_per_batch)
+        goes_to = Sink(sink, out, out_servers or servers, out_topic)
+    except ValueError as error:
+        complain(error)
+    with ExitStack() as cleaning:
+        folder = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="steelyard-")))
+        with complaints.status("Starting Spark"):
+            spark = cleaning.enter_context(session("steelyard stream", master, more))
+        try:
+            grouped = group_by(
+                came_from.frame(spark, key),
+                "key",
+                workers=workers,
+                placement=placement,
+                control=control or folder / "control",
+            )
+            results = grouped.aggregate(*aggregators)
+        except ValueError as error:
+            complain(error)
+        if metrics_port is not None:
+            cleaning.enter_context(grouped.serve_metrics(metrics_port))
+        newest: list[Any] = []
+
+        def show(batch: Any) -> None:
+            by_size = batch.orderBy(batch[batch.columns[1]].desc())
+            newest[:] = by_size.limit(_ROWS).collect()
+
+        query = goes_to.start(results, checkpoint or str(folder / "cp"), once=once, show=show)
+        try:
+            with Live(console=console, refresh_per_second=4, transient=True) as live:
+                while query.isActive:
+                    live.update(_screen(grouped.history(), newest, results.columns))
+                    time.sleep(0.25)
+        except KeyboardInterrupt:
+            console.print("Stopping")
+        finally:
+            query.stop()
+        time.sleep(0.5)  # the last reports are on their way
+        console.print(_screen(grouped.history(), newest, results.columns))
+        failed = query.exception()
+    if failed is not None:
+        complaints.print(f"[red]The query failed:[/red] {failed}", soft_wrap=True)
+        raise typer.Exit(1)
+
+
+def _screen(history: "list[Slot]", newest: list[Any], columns: list[str]) -> RenderableType:
+    if not history:
+        return Text("Waiting for the first micro-batch", style="dim")
+    parts: list[RenderableType] = [workers_table(history[-1])]
+    messages = sum(slot.messages for slot in history)
+    moves = sum(len(slot.moves) for slot in history)
+    parts.append(Text(f"{messages:,} messages in {len(history)} slots, {moves} moves", "dim"))
+    if newest:
+        table = Table(title="changed last, largest first")
+        for number, name in enumerate(columns):
+            table.add_column(name, justify="right" if number else "left", overflow="ellipsis")
+        for row in newest:
+            table.add_row(*(Text(_short(value)) for value in row))
+        parts.append(table)
+    return Group(*parts)
+
+
+def workers_table(slot: "Slot") -> Table:
+    """The workers of a slot."""
+    hot = ", ".join(f"{hot.key[:20]!r} {hot.share:.0%}" for hot in slot.hot_keys[:3])
+    table = Table(title=f"slot {slot.slot} · micro-batch {slot.batch} · hot: {hot or 'none'}")
+    for name in ("worker", "state", "messages", "share", "used", "virtual", "keys", "p50", "p99"):
+        table.add_column(name, justify="left" if name == "state" else "right")
+    styles = {"busy": "red", "idle": "cyan", "drained": "dim"}
+    for worker in slot.workers:
+        table.add_row(
+            str(worker.worker),
+            Text(worker.state, styles.get(worker.state, "")),
+            f"{worker.messages:,}",
+            f"{worker.share:.1%}",
+            f"{worker.utilisation:.0%}",
+            str(worker.virtual_workers),
+            f"{worker.keys:,}",
+            _seconds(worker.p50),
+            _seconds(worker.p99),
+        )
+    return table
+
+
+def _seconds(latency: float | None) -> str:
+    return "" if latency is None else f"{latency:.2g} s"
+
+
+def _short(value: object) -> str:
+    text = f"{value:,}" if isinstance(value, int) else str(value)
+    return text if len(text) <= 40 else text[:39] + "…"

@@ -1,0 +1,77 @@
+"""`steelyard workers`: look at the workers of a running stream, drain and refill them."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steelyard.cli.console import complain, console
+
+if TYPE_CHECKING:
+    from steelyard.control.store import ControlStore
+
+Control = Annotated[str, typer.Option(help="The control path of the stream.")]
+Numbers = Annotated[list[int], typer.Argument(help="Numbers of workers.")]
+
+workers = typer.Typer(
+    help="Look at the workers of a running stream; drain and refill them by hand.",
+    no_args_is_help=True,
+    epilog="Examples: [bold]steelyard workers show --control /shared/clicks[/bold], "
+    "[bold]steelyard workers drain 3 --control /shared/clicks[/bold]",
+)
+
+
+@workers.command()
+def show(control: Control) -> None:
+    """The workers in the last slot."""
+    from steelyard.cli.stream import workers_table
+    from steelyard.control.history import Slot
+
+    lines = _store(control).history()
+    if not lines:
+        complain(ValueError(f"control: there is no history in {control!r} yet"))
+    console.print(workers_table(Slot.from_json(lines[-1])))
+
+
+@workers.command()
+def drain(numbers: Numbers, control: Control) -> None:
+    """Let workers give all their virtual workers away, at the end of the slot."""
+    store = _store(control)
+    known = _known(control)
+    drained = store.drained() | set(numbers)
+    for number in numbers:
+        if number not in known:
+            complain(ValueError(f"there is no worker {number}; the workers are {sorted(known)}"))
+    if drained >= known:
+        complain(ValueError("the last worker cannot be drained: somebody must do the work"))
+    store.drain(drained)
+    console.print(f"drained: {', '.join(map(str, sorted(drained)))}")
+
+
+@workers.command()
+def refill(numbers: Numbers, control: Control) -> None:
+    """Let workers that were drained have a part again."""
+    store = _store(control)
+    left = store.drained() - set(numbers)
+    store.drain(left)
+    console.print(f"drained: {', '.join(map(str, sorted(left))) or 'none'}")
+
+
+def _store(control: str) -> "ControlStore":
+    from steelyard.control.store import ControlStore
+
+    try:
+        store = ControlStore(control)
+    except ValueError as error:
+        complain(error)
+    if not store.path.is_dir():
+        complain(ValueError(f"control: there is no folder {str(store.path)!r}"))
+    return store
+
+
+def _known(control: str) -> set[int]:
+    from steelyard.control.history import Slot
+
+    lines = _store(control).history()
+    if not lines:
+        complain(ValueError(f"control: there is no history in {control!r} yet"))
+    return {worker.worker for worker in Slot.from_json(lines[-1]).workers}

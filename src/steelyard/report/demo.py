@@ -1,0 +1,61 @@
+"""The page of the demo: who did how much, and how long it took, in two ways to group."""
+
+import base64
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from steelyard.spark.demo import Run
+
+_COLOURS = ("#b04a00", "#00664a")
+"""Told apart by those who see red and green alike, too."""
+
+
+def demo_page(runs: "Sequence[Run]", keys: float) -> str:
+    """The page as HTML: no other file is needed."""
+    picture = io.BytesIO()
+    demo_figure(runs).savefig(picture, format="png", dpi=130)
+    environment = Environment(
+        loader=PackageLoader("steelyard.report"), autoescape=True, trim_blocks=True
+    )
+    return environment.get_template("demo.html").render(
+        runs=runs,
+        keys=keys,
+        setting=runs[0].setting,
+        hot=runs[0].slots[-1].hot_keys[:5],
+        picture=base64.b64encode(picture.getvalue()).decode(),
+    )
+
+
+def demo_figure(runs: "Sequence[Run]") -> Figure:
+    """Messages a second over the slots, and the time that each worker was busy at the end."""
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    over_time, at_end = figure.subplots(1, 2)
+    setting = runs[0].setting
+    for run, colour in zip(runs, _COLOURS, strict=False):
+        rates = [slot.messages / slot.seconds / 1000 for slot in run.slots]
+        over_time.plot(range(1, len(rates) + 1), rates, "o-", color=colour, label=run.name)
+    over_time.axhline(setting.limit / 1000, color="#888", linestyle=":", label="all workers' limit")
+    over_time.set(xlabel="slot", ylabel="thousand messages a second", ylim=(0, None))
+    over_time.legend(frameon=False)
+    width = 0.8 / len(runs)
+    for number, (run, colour) in enumerate(zip(runs, _COLOURS, strict=False)):
+        last = run.slots[-1]
+        busy = [worker.utilisation * last.seconds for worker in last.workers]
+        places = [worker.worker + (number - 0.5) * width for worker in last.workers]
+        at_end.bar(places, busy, width, color=colour, label=run.name)
+    at_end.axhline(
+        setting.messages / setting.limit, color="#888", linestyle=":", label="if all were fair"
+    )
+    slow_from = setting.workers - setting.slow
+    labels = [f"{w}\nslow" if w >= slow_from else str(w) for w in range(setting.workers)]
+    at_end.set_xticks(range(setting.workers), labels)
+    at_end.set(xlabel="worker", ylabel="seconds busy in the last slot")
+    at_end.legend(frameon=False)
+    for axes in (over_time, at_end):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
