@@ -6,8 +6,10 @@ BIN := .venv/bin
 PIP = $(@D)/bin/python -m pip install --quiet --disable-pip-version-check
 READY := .venv/.ready
 LATEST := .venv-latest/.ready
-# Those on a cluster start sessions of their own kind, and take minutes.
-SPARK_TESTS := -m 'not cluster and not kafka' tests/spark src/steelyard/spark
+# Streams, and those that start clusters or brokers of their own, take minutes: they have targets of
+# their own.
+QUICK := -m 'not cluster and not kafka and not streaming'
+SPARK_TESTS := $(QUICK) tests/spark src/steelyard/spark
 
 .PHONY: help
 help: ## list the targets
@@ -48,7 +50,7 @@ demo: setup ## count a skewed stream on Spark, by workers of which some are slow
 
 .PHONY: test
 test: lint ## lint, types, layers, and the tests with coverage
-	@$(BIN)/python -m pytest -m 'not cluster and not kafka' --numprocesses 2 --dist loadgroup \
+	@$(BIN)/python -m pytest $(QUICK) --numprocesses 2 --dist loadgroup \
 		--cov --cov-report=term --cov-fail-under=95
 
 .PHONY: test-connect
@@ -58,6 +60,10 @@ test-connect: setup ## the Spark tests through a Spark Connect server
 .PHONY: test-cluster
 test-cluster: setup ## kill executors of a small cluster, and run on one without this package
 	@$(BIN)/python -m pytest -m cluster tests/spark
+
+.PHONY: test-streaming
+test-streaming: setup ## streaming queries: exact results, restarts, lost control files
+	@$(BIN)/python -m pytest -m streaming tests/spark
 
 .PHONY: test-kafka
 test-kafka: setup ## count from Kafka to Kafka, with a broker that is restarted on the way

@@ -46,13 +46,18 @@ def start_spark():
     return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
 
 
-def wait_for(condition, query, seconds=240):
-    """Until it holds; a query that ended says why."""
-    deadline = time.time() + seconds
-    while not condition():
-        assert query.isActive, query.exception()
-        assert time.time() < deadline, "it takes too long"
-        time.sleep(0.1)
+def run_until(condition, start, seconds=300):
+    """Run a query until something holds; one that lost the broker is started again, as one does."""
+    deadline, queries = time.time() + seconds, [start()]
+    try:
+        while not condition():
+            if not queries[-1].isActive:
+                assert len(queries) < 4, str(queries[-1].exception())[:2000]
+                queries.append(start())
+            assert time.time() < deadline, "it takes too long"
+            time.sleep(0.1)
+    finally:
+        queries[-1].stop()
 
 
 def count(spark, servers, placement, folder, interrupt):
@@ -70,14 +75,26 @@ def count(spark, servers, placement, folder, interrupt):
     )
     writer = results.writeStream.outputMode("update").format("kafka")
     writer = writer.option("kafka.bootstrap.servers", servers).option("topic", "counts")
-    query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
-    try:
-        wait_for(grouped.history, query)
-        interrupt()
-        wait_for(lambda: sum(s.messages for s in grouped.history()) >= MESSAGES, query)
-    finally:
-        query.stop()
+    writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+    interrupted, queries = [], []
+
+    def is_done():
+        if grouped.history() and not interrupted:
+            interrupted.append(interrupt())
+        return read_by(queries) >= MESSAGES
+
+    def start():
+        queries.append(writer.start())
+        return queries[-1]
+
+    run_until(is_done, start)
     return grouped.history()
+
+
+def read_by(queries):
+    """Messages up to which results were written, by what the queries tell of their progress."""
+    ends = [p.sources[0].endOffset for query in queries for p in query.recentProgress]
+    return max((sum(json.loads(end)["words"].values()) for end in ends if end), default=0)
 
 
 def main(placement, folder):

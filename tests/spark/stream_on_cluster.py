@@ -18,12 +18,12 @@ from steelyard.control.store import ControlStore
 from steelyard.control.version import ControlVersion
 from tests.spark.on_cluster import kill_my_executor
 
-WORKERS, FILES, EACH = 3, 6, 2000
+WORKERS, FILES, EACH = 3, 4, 2000
 SCHEMA = "page string, id long"
 
 
 class FatalCount(sy.Count):
-    """A count that takes its time, and in the third micro-batch takes its executor down, once.
+    """A count that takes its time, and in the second micro-batch takes its executor down, once.
 
     Before that it publishes a version in which every virtual worker has another owner: the tasks
     that are run again must not follow it.
@@ -36,7 +36,7 @@ class FatalCount(sy.Count):
     def add(self, batch, groups):
         """Slowly, and perhaps fatally."""
         time.sleep(0.2)
-        if self.kill and len(list(Path(self.folder, "out").glob("batch=*"))) >= 2:
+        if self.kill and len(list(Path(self.folder, "out").glob("batch=*"))) >= 1:
             # Another worker of this micro-batch is done by now, as there are more of them than
             # executors that could run at once after this one.
             time.sleep(1)

@@ -9,7 +9,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.filterwarnings("ignore:4 workers share 2 slots")
-@pytest.mark.parametrize("name", ["spark.md", "streaming.md"])
+@pytest.mark.parametrize(
+    "name", ["spark.md", pytest.param("streaming.md", marks=pytest.mark.streaming)]
+)
 def test_the_guides_run(spark, tmp_path, capsys, name):
     """Block after block, in one run."""
     names = {"__name__": "guide", "spark": spark, "folder": tmp_path}

@@ -85,9 +85,9 @@ def test_a_killed_executor_and_a_new_version_change_nothing(folder, placement):
 
 @PLACEMENTS
 def test_a_killed_driver_goes_on_from_its_checkpoint(folder, placement):
-    """Three times, at random moments."""
+    """Twice, at random moments."""
     chance = random.Random(placement)  # noqa: S311
-    for turn in range(3):
+    for turn in range(2):
         started = program(folder, "local[2]", placement, "driver")
         _wait_for_a_batch(folder, started, at_least=turn)
         time.sleep(chance.uniform(0, 4))

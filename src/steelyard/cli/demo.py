@@ -23,7 +23,7 @@ def demo(
     messages: Annotated[int, typer.Option(help="Messages in a micro-batch.")] = 300_000,
     batches: Annotated[
         int, typer.Option(help="Micro-batches of consistent grouping; half as many of the other.")
-    ] = 9,
+    ] = 7,
     html: Annotated[Path, typer.Option(help="The page to write, with figures.")] = Path(
         "steelyard-demo.html"
     ),

@@ -146,7 +146,7 @@ def compare(
     spark: SparkSession,
     folder: Path,
     setting: Setting,
-    batches: tuple[int, int] = (4, 9),
+    batches: tuple[int, int] = (3, 7),
     watch: Callable[[str, Slot], None] = lambda *_: None,
 ) -> tuple[list[Run], float]:
     """Key grouping, then consistent grouping, on the same files; and different keys of a batch.

@@ -292,7 +292,8 @@ class StreamGrouped(Grouped):
     def _routed(self) -> tuple[DataFrame, packing.Destinations]:
         """The frame with what a source task needs to know, and how it decides."""
         frame = self.frame.withColumn(_BUCKET, self.key.bucket())
-        frame = frame.withColumn(_SALT, salt_of(self.salts))
+        if self.salts:
+            frame = frame.withColumn(_SALT, salt_of(self.salts))
         if self.weight is not None:
             frame = frame.withColumn(_WEIGHT, named(self.weight).cast("double"))
         if self.arrived is not None:
@@ -324,7 +325,7 @@ class StreamGrouped(Grouped):
         return frame, sources.Controlled(
             path=str(self.control.path),
             bucket=_BUCKET,
-            salt=_SALT,
+            salt=_SALT if self.salts else None,
             bins=virtual,
             buckets=self.key.buckets,
             workers=self.bins,
@@ -440,7 +441,7 @@ def group_stream(
         controller=controller,
         plan=plan,
         scheme=scheme,
-        salts=tuple(_salts(frame, salt, key.names)),
+        salts=tuple(_salts(frame, salt, key.names, by_place=repeats and plan is None)),
         weight=weight,
         epsilon=epsilon,
         period=period,
@@ -453,8 +454,13 @@ def _is_kafka(frame: DataFrame) -> bool:
     return {"topic", "partition", "offset", "timestamp"} <= set(frame.columns)
 
 
-def _salts(frame: DataFrame, salt: Sequence[str] | None, key: Sequence[str]) -> list[str]:
-    """The user's columns; Kafka's partition and offset, which no two messages share; or all."""
+def _salts(
+    frame: DataFrame, salt: Sequence[str] | None, key: Sequence[str], *, by_place: bool
+) -> list[str]:
+    """The columns that tell messages of a key apart; none where their place in a task does.
+
+    Kafka's partition and offset, which no two messages share, unless the user names others.
+    """
     if salt is None and _is_kafka(frame):
         return ["partition", "offset"]
-    return salt_columns(frame, salt, key)
+    return [] if salt is None and by_place else salt_columns(frame, salt, key)

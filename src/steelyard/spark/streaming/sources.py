@@ -4,7 +4,7 @@ Record batches enter; (bin, block, report) rows leave. This runs inside Spark's 
 Spark it knows only which micro-batch and which task it is.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from steelyard.aggregators.groups import Groups
 from steelyard.control.reports import SourceReport
 from steelyard.control.store import ControlStore
 from steelyard.control.version import ControlVersion
+from steelyard.hashing import spread
 from steelyard.planning import Planner
 from steelyard.spark import packing
 from steelyard.spark.packing import Bins, Decide, Destinations
@@ -69,7 +70,8 @@ class Controlled(Destinations):
 
     path: str
     bucket: str
-    salt: str
+    salt: str | None
+    """What tells messages of a key apart; None: their place, which must be the same again."""
     bins: int
     buckets: int
     workers: int
@@ -81,7 +83,8 @@ class Controlled(Destinations):
     @property
     def columns(self) -> list[str]:
         more = [] if self.scheme is None else self.scheme.columns
-        return list(dict.fromkeys([self.bucket, self.salt, *self.until_planned.columns, *more]))
+        salt = [] if self.salt is None else [self.salt]
+        return list(dict.fromkeys([self.bucket, *salt, *self.until_planned.columns, *more]))
 
     def start(self) -> Decide:
         version = self._pinned()
@@ -91,15 +94,28 @@ class Controlled(Destinations):
         if self.scheme is not None:
             choose = self.scheme.start()
         elif version is not None and version.plan is not None:
-            plan = version.plan
+            plan, salts = version.plan, self._salts()
 
             def choose(rows: pa.RecordBatch) -> Bins:
-                salts = rows.column(self.salt).to_numpy()
-                return plan.route(rows.column(self.bucket).to_numpy(), salts)
+                return plan.route(rows.column(self.bucket).to_numpy(), salts(rows))
 
         else:
             choose = self.until_planned.start()
         return lambda rows: owners.take(choose(rows))
+
+    def _salts(self) -> Callable[[pa.RecordBatch], NDArray[np.integer]]:
+        if self.salt is not None:
+            name = self.salt
+            return lambda rows: rows.column(name).to_numpy()
+        _, _, source = micro_batch()
+        first = source << 40  # sources do not all begin with the same worker
+
+        def by_place(rows: pa.RecordBatch) -> NDArray[np.integer]:
+            nonlocal first
+            first += rows.num_rows
+            return spread(np.arange(first - rows.num_rows, first))
+
+        return by_place
 
     def _pinned(self) -> ControlVersion | None:
         query, batch, _ = micro_batch()
