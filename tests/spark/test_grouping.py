@@ -175,10 +175,11 @@ KINDS = "t string, n int, m timestamp_ntz, d decimal(5,2), b binary, f double"
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
 def test_random_frames_aggregate_as_in_spark(spark, rows, key):
     """Nulls, no rows, one row, NaN and both zeros, any plain type of key."""
-    counted = spark.createDataFrame(rows, KINDS)
-    spark_way = counted.groupBy(*key).agg(F.count("*").alias("count"), F.sum("n"), F.max("d"))
+    made = spark.createDataFrame(rows, KINDS)
+    counted = made.repartition(2)
+    spark_way = made.groupBy(*key).agg(F.count("*").alias("count"), F.sum("n"), F.max("d"))
     with TemporaryDirectory() as folder:
-        counted.coalesce(1).write.mode("overwrite").parquet(folder)
+        made.coalesce(1).write.mode("overwrite").parquet(folder)
         scanned = spark.read.parquet(folder)
         assert repeats_its_order(scanned)
         assert not repeats_its_order(counted)
