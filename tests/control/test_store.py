@@ -2,6 +2,7 @@
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,6 +72,22 @@ def test_a_vanished_folder_is_made_again(tmp_path):
         assert all(pinned.result() >= 0 for pinned in pins)
     store.publish(version(50))
     assert 50 == store.latest()
+
+
+def test_a_folder_that_vanishes_while_it_is_made(tmp_path, monkeypatch):
+    """`mkdir` then says that a file is in the way; it is tried again."""
+    store = ControlStore(tmp_path / "control")
+    troubles = [FileExistsError("vanished"), FileNotFoundError("vanished too")]
+    make = Path.mkdir
+
+    def mkdir(path, *args, **options):
+        if troubles:
+            raise troubles.pop()
+        make(path, *args, **options)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    assert 0 == store.pin("q", 1)
+    assert not troubles
 
 
 def test_old_versions_and_pins_are_removed(tmp_path):

@@ -199,9 +199,12 @@ class ControlStore:
 
 
 def _persistently(act: Callable[[], T]) -> T:
-    """Do it again if a folder vanished in between."""
+    """Do it again if a folder vanished in between.
+
+    A folder that vanishes while `mkdir` looks whether it is one is told as a file in the way.
+    """
     for _ in range(_TRIES - 1):
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, FileExistsError):
             return act()
     return act()
 
