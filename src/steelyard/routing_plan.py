@@ -5,11 +5,11 @@ depend on the order of the messages, and takes a few kilobytes to send.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -325,7 +325,11 @@ class RoutingPlan:
         return hash((self.bins, self.bins_of.tobytes(), self.ends.tobytes()))
 
     def to_json(self) -> str:
-        """The plan as JSON text: one number for a whole bucket, [bin, end, bin, end, ...] else."""
+        """The plan as JSON text."""
+        return json.dumps(self.fields(), separators=(",", ":"))
+
+    def fields(self) -> dict[str, Any]:
+        """Ready for JSON: one number for a whole bucket, [bin, end, bin, end, ...] for others."""
         buckets: list[int | list[int]] = []
         first = self._first_cell.tolist()
         for bucket, where in enumerate(first):
@@ -335,19 +339,26 @@ class RoutingPlan:
                 span = self._span(bucket)
                 pairs = np.stack([self.bins_of[span], self.ends[span]], axis=1)
                 buckets.append(pairs.ravel().tolist())
-        fields = {
+        return {
             "version": self.version,
             "bins": self.bins,
             "buckets": buckets,
             "shares": self.shares.tolist(),
         }
-        return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The plan that `to_json` wrote."""
         try:
             fields = json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"this is not the JSON of a routing plan: {error!r}") from error
+        return cls.from_fields(fields)
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Self:
+        """The plan whose `fields` these are."""
+        try:
             cells = [
                 [(where, WHOLE)]
                 if isinstance(where, int)

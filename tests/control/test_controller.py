@@ -198,7 +198,7 @@ def test_the_history_reads_as_it_was_written(tmp_path):
     model = Model([1, 0.5], controller(2, store=store))
     model.run(3)
     slots = [Slot.from_json(line) for line in store.history()]
-    assert model.controller.history == slots
+    assert list(model.controller.history) == slots
     assert 1 == pytest.approx(sum(worker.share for worker in slots[-1].workers))
     assert 7 / ROWS == slots[0].hot_keys[0].share
     assert 1.06 == pytest.approx(slots[0].p99, rel=0.06)

@@ -91,17 +91,31 @@ def test_a_folder_that_vanishes_while_it_is_made(tmp_path, monkeypatch):
 
 
 def test_old_versions_and_pins_are_removed(tmp_path):
-    """The newest stay, and those that a replay may need."""
+    """The newest stay, and those that a micro-batch uses, however long it takes."""
     store = ControlStore(tmp_path)
-    for number in range(1, 251):
+    for number in range(1, 11):
         store.publish(version(number))
         store.pin("q", number)
     store.pin("old query", 1)
-    store.forget_pins("q", done=250)
-    assert 100 == len(list((tmp_path / "versions").iterdir()))
-    assert {str(n) for n in range(151, 251)} == {p.name for p in (tmp_path / "pins/q").iterdir()}
+    store.forget_pins("q", done=10)
+    assert {"8", "9", "10"} == {p.name for p in (tmp_path / "pins/q").iterdir()}
     assert not (tmp_path / "pins" / "old query").exists()
-    assert 250 == store.latest()
+    for number in range(11, 21):
+        store.publish(version(number))
+    assert [8, 9, 10, 19, 20] == sorted(store._numbers())
+    assert (20, 20) == (store.latest(), store.newest().number)
+
+
+def test_the_history_does_not_grow_for_ever(tmp_path, monkeypatch):
+    """The newest lines stay, whoever wrote them."""
+    monkeypatch.setattr("steelyard.control.store._HISTORY", 5)
+    for number in range(23):
+        if number % 7 == 0:
+            store = ControlStore(tmp_path)
+        store.add_history(str(number))
+        lines = store.history()
+        assert [str(n) for n in range(number + 1)][-len(lines) :] == lines
+        assert min(number + 1, 5) <= len(lines) <= 10
 
 
 def test_a_second_query_is_refused(tmp_path):

@@ -1,6 +1,6 @@
 """The driver's part: reports of micro-batches enter, versions and the history of slots leave."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +20,12 @@ from steelyard.control.store import ControlStore
 from steelyard.control.version import ControlVersion
 from steelyard.delegation import Measurement, Rules, Signal, SourceSide, SteadyRules, fair_busy_time
 from steelyard.planning import Planner
+from steelyard.routing_plan import RoutingPlan
 
 _HOT_KEYS = 10
+
+_HISTORY = 10_000
+"""Slots that are remembered."""
 
 _LEAST_BUSY = 0.02
 """Seconds: who was busy for less than this in a slot cannot be told from who was not."""
@@ -65,8 +69,11 @@ class Controller:
         self._rules = rules or SteadyRules(proportional=True)
         self._store, self._slot_length = store, slot
         learned = (store.learned() if store is not None else None) or {}
+        newest = store.newest() if store is not None else None
         self._planner = _resumed_planner(
-            Planner(workers * virtual_workers, epsilon, buckets, decay=decay), learned
+            Planner(workers * virtual_workers, epsilon, buckets, decay=decay),
+            learned,
+            None if newest is None else newest.plan,
         )
         self._source: SourceSide | None = None
         if delegation:
@@ -74,9 +81,9 @@ class Controller:
             self._source = _resumed_source(self._rules, fresh, learned)
         self._sides = [self._rules.worker(slot=1.0) for _ in range(workers)]
         self._slots = int(learned.get("slots", 0))
-        self._has_counted = bool(learned.get("planner", {}).get("plan"))
+        self._has_counted = bool(learned.get("planner", {}).get("has_counted"))
         self._last_batch = -1
-        self.history: list[Slot] = []
+        self.history: deque[Slot] = deque(maxlen=_HISTORY)
         self._begin_slot()
         self.version: ControlVersion | None = None
         self.version = self._published()
@@ -253,21 +260,22 @@ class Controller:
 
     def _learned(self) -> dict[str, Any]:
         planner = self._planner.save()
-        planner["counts"] = np.round(planner["counts"], 2).tolist()
+        del planner["plan"]  # it is in the newest version
+        planner["counts"] = [float(f"{count:.4g}") for count in planner["counts"]]
+        planner["has_counted"] = self._has_counted
         source = None if self._source is None else self._source.save()
         return {"slots": self._slots, "planner": planner, "source": source}
 
 
-def _resumed_planner(fresh: Planner, learned: Mapping[str, Any]) -> Planner:
+def _resumed_planner(
+    fresh: Planner, learned: Mapping[str, Any], plan: RoutingPlan | None
+) -> Planner:
     """What was counted, if the buckets are the same; the plan too, if the virtual workers are."""
     saved = learned.get("planner")
     if saved is None or saved["buckets"] != fresh.buckets:
         return fresh
-    if saved["bins"] == fresh.bins:
-        own = ("epsilon", "decay", "capacities")
-        settings = {"epsilon": fresh.epsilon, "decay": fresh.decay}
-        settings["capacities"] = fresh.capacities.tolist()
-        return Planner.resume({**saved, **{name: settings[name] for name in own}})
+    if plan is not None and (plan.bins, plan.buckets) == (fresh.bins, fresh.buckets):
+        return Planner.resume({**fresh.save(), "counts": saved["counts"], "plan": plan.to_json()})
     if any(saved["counts"]):
         fresh.update(saved["counts"])
     return fresh

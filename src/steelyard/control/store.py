@@ -4,7 +4,7 @@
     pins/<query>/<batch>     the version that all tasks of a micro-batch use
     learned.json             what the control loop goes on from after a restart
     drained.json             workers that are to be left without work, by hand
-    history.jsonl            what was, one line for each slot
+    history.jsonl            what was lately, one line for each slot
     owner                    the query that uses the path
 
 A pin is made by whoever comes first and is there at once with its content or not at all. That
@@ -22,8 +22,14 @@ from urllib.parse import unquote, urlsplit
 
 from steelyard.control.version import ControlVersion
 
-_KEPT = 100
-"""Pins of so many micro-batches are kept, and as many versions: Spark replays the last one only."""
+_KEPT = 3
+"""Pins of so many micro-batches are kept: Spark replays the last one only."""
+
+_NEWEST = 2
+"""So many versions are kept, beside those that are pinned: one may be pinned while one is made."""
+
+_HISTORY = 1000
+"""Lines of history that are kept at least; at most twice as many."""
 
 _TRIES = 5
 """So often something is tried when folders vanish in between."""
@@ -47,6 +53,7 @@ class ControlStore:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = _local(os.fspath(path))
+        self._lines: int | None = None
 
     def prepare(self) -> None:
         """Make the folder; refuse one that cannot be written."""
@@ -65,13 +72,18 @@ class ControlStore:
     def publish(self, version: ControlVersion) -> None:
         """Make a version known, and remove those that nobody can need any more."""
         self._write(f"versions/{version.number:09}.json", version.to_json())
+        needed = self._pinned()
         for number in self._numbers():
-            if number <= version.number - _KEPT:
+            if number <= version.number - _NEWEST and number not in needed:
                 (self.path / f"versions/{number:09}.json").unlink(missing_ok=True)
 
     def latest(self) -> int:
         """The number of the newest version; 0 if there is none."""
         return max(self._numbers(), default=0)
+
+    def newest(self) -> ControlVersion | None:
+        """The newest version, unless it is lost or cannot be read."""
+        return self.read(self.latest())
 
     def read(self, number: int) -> ControlVersion | None:
         """A version, unless it is lost or cannot be read."""
@@ -107,6 +119,14 @@ class ControlStore:
             for pin in (self.path / "pins" / query).iterdir():
                 if pin.name.isdecimal() and int(pin.name) <= done - _KEPT:
                     pin.unlink(missing_ok=True)
+
+    def _pinned(self) -> set[int]:
+        found = set()
+        with suppress(OSError):
+            for pin in (self.path / "pins").glob("*/*"):
+                with suppress(OSError, ValueError):
+                    found.add(int(pin.read_text()))
+        return found
 
     def _numbers(self) -> Iterable[int]:
         with suppress(OSError):
@@ -161,7 +181,14 @@ class ControlStore:
             return set()
 
     def add_history(self, line: str) -> None:
-        """One line more."""
+        """One line more; the oldest half goes when there are very many."""
+        if self._lines is None:
+            self._lines = len(self.history())
+        if self._lines >= 2 * _HISTORY:
+            kept = self.history()[-_HISTORY:]
+            self._write("history.jsonl", "".join(f"{old}\n" for old in kept))
+            self._lines = len(kept)
+        self._lines += 1
 
         def add() -> None:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -171,7 +198,7 @@ class ControlStore:
         _persistently(add)
 
     def history(self) -> list[str]:
-        """All lines; one that was cut off in the middle of writing is left out."""
+        """The lines of late; one that was cut off in the middle of writing is left out."""
         try:
             text = (self.path / "history.jsonl").read_text()
         except OSError:
