@@ -93,6 +93,14 @@ bench: setup ## measure every part of the core, as ratios to peers
 bench-spark: setup ## measure the Spark layer against Spark's own ways (about an hour)
 	@$(BIN)/python -m benchmarks.spark
 
+.PHONY: bench-streaming
+bench-streaming: setup ## measure streams: slow workers, changes, overhead (about 25 minutes)
+	@$(BIN)/python -m benchmarks.streaming
+
+.PHONY: soak
+soak: setup ## ten minutes of a stream whose executors and driver are killed
+	@$(BIN)/python -m benchmarks.soak
+
 .PHONY: lock
 lock: setup ## write requirements.lock from what .venv holds
 	@$(BIN)/python -m pip freeze --all --exclude-editable --exclude pip > requirements.lock

@@ -6,17 +6,16 @@ Contestants take turns in one run, after a warm-up; read the ratios, machines ar
 import argparse
 import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.spark.bench import Bar, Bench
+from benchmarks.spark.bench import Bench, show
 from benchmarks.spark.counting import map_arrow
 from benchmarks.spark.join import join
 from benchmarks.spark.repartition import repartition
 from benchmarks.spark.work import work
-from benchmarks.timing import table
 
 PARTS = {"repartition": repartition, "map_arrow": map_arrow, "work": work, "join": join}
 
@@ -31,20 +30,9 @@ def main() -> int:
         if name not in PARTS:
             parser.error(f"no benchmark {name!r}; there are: {', '.join(PARTS)}")
     console = Console(width=160)
-    bars: list[Bar] = []
     with tempfile.TemporaryDirectory(prefix="steelyard-bench-") as folder:
         bench = Bench(Path(folder), given.rows, given.rounds)
-        for name in given.names:
-            begin = time.perf_counter()
-            shown, found = PARTS[name](bench)
-            bars += found
-            console.print(shown)
-            console.print(f"measured in {time.perf_counter() - begin:.0f} s")
-    verdicts = table("What was asked for", "measure", "wanted", "measured", "")
-    for bar in bars:
-        verdict = "yes" if bar.is_cleared else "[red]no"
-        verdicts.add_row(bar.measure, bar.wanted, f"{bar.value:.3f}", verdict)
-    console.print(verdicts)
+        show(console, {name: partial(PARTS[name], bench) for name in given.names})
     return 0
 
 

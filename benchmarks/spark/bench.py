@@ -1,7 +1,7 @@
 """What the measurements share: rows to measure on, turns, and bars to clear."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from rich.console import Console
 from rich.table import Table
 
+from benchmarks.timing import table
 from steelyard.datasets import zipf_ranks
 from steelyard.spark.session import session
 
@@ -81,6 +83,22 @@ def seconds(contestants: Contestants, rounds: int, *, warm_up: bool = True) -> d
             if turn >= warm_up:
                 best[name] = min(best[name], time.perf_counter() - begin)
     return best
+
+
+def show(console: Console, parts: Mapping[str, Callable[[], Measured]]) -> None:
+    """Measure every part and print its table; then which bars were cleared."""
+    bars: list[Bar] = []
+    for part in parts.values():
+        begin = time.perf_counter()
+        shown, found = part()
+        bars += found
+        console.print(shown)
+        console.print(f"measured in {time.perf_counter() - begin:.0f} s")
+    verdicts = table("What was asked for", "measure", "wanted", "measured", "")
+    for bar in bars:
+        verdict = "yes" if bar.is_cleared else "[red]no"
+        verdicts.add_row(bar.measure, bar.wanted, f"{bar.value:.3f}", verdict)
+    console.print(verdicts)
 
 
 def _write_zipf(spark: SparkSession, skew: float, rows: int, path: str) -> None:

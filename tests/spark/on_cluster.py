@@ -187,8 +187,8 @@ OPERATIONS = {
 }
 
 
-def start():
-    """Three executors; lost files are noticed soon, and nobody reads them behind Spark's back."""
+def start(master="local-cluster[3,1,1024]", **more):
+    """Executors; lost files are noticed soon, and nobody reads them behind Spark's back."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -200,11 +200,9 @@ def start():
         "spark.shuffle.io.retryWait": "1s",
         "spark.locality.wait": "0s",
         "spark.sql.shuffle.partitions": "4",
+        **more,
     }
-    builder = SparkSession.builder.master("local-cluster[3,1,1024]")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return SparkSession.builder.master(master).config(map=settings).getOrCreate()
 
 
 def main(names, how, where):

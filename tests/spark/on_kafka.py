@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import steelyard as sy
+from steelyard.spark.session import STATE_IN_ROCKSDB
 
 MESSAGES, WORKERS = 200_000, 4
 SCRIPT = Path(__file__).parents[2] / "scripts" / "kafka"
@@ -39,9 +40,7 @@ def start_spark():
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "OFF",
         "spark.sql.shuffle.partitions": str(WORKERS),
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
+        **STATE_IN_ROCKSDB,
     }
     return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
 

@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 import numpy as np
-from pyspark.sql import SparkSession
 
 import steelyard as sy
 from steelyard.control.store import ControlStore
 from steelyard.control.version import ControlVersion
-from tests.spark.on_cluster import kill_my_executor
+from steelyard.spark.session import STATE_IN_ROCKSDB
+from tests.spark.on_cluster import kill_my_executor, start
 
 WORKERS, FILES, EACH = 3, 4, 2000
 SCHEMA = "page string, id long"
@@ -52,31 +52,18 @@ class FatalCount(sy.Count):
         return super().add(batch, groups)
 
 
-def start(master):
-    """Spark; lost files are noticed soon, and nobody reads them behind its back."""
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.log.level": "OFF",
-        "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
-        "spark.shuffle.readHostLocalDisk": "false",
-        "spark.shuffle.io.maxRetries": "1",
-        "spark.shuffle.io.retryWait": "1s",
-        "spark.locality.wait": "1s",
-        "spark.sql.shuffle.partitions": str(WORKERS),
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
-    }
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    return SparkSession.builder.master(master).config(map=settings).getOrCreate()
+STREAMING = {
+    "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
+    "spark.locality.wait": "1s",
+    "spark.sql.shuffle.partitions": str(WORKERS),
+    **STATE_IN_ROCKSDB,
+}
 
 
 def main(master, placement, kill, folder):
     """Count until all files are read."""
-    spark = start(master)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = start(master, **STREAMING)
     try:
         reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
         stream = reader.parquet(f"{folder}/in")

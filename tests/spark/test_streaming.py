@@ -14,12 +14,13 @@ from pyspark.sql import functions as F
 import steelyard as sy
 from steelyard.control.history import Slot
 from steelyard.control.store import ControlStore
+from steelyard.spark.session import STATE_IN_ROCKSDB
 
 pytestmark = [pytest.mark.streaming, pytest.mark.slow]
 
 FILES, EACH = 4, 2000
 SCHEMA = "page string, id long, at timestamp"
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+((PROVIDER, ROCKSDB),) = STATE_IN_ROCKSDB.items()
 
 # Four workers on the two slots of the tests' Spark is meant.
 ignore_few_slots = pytest.mark.filterwarnings("ignore:4 workers share 2 slots")
@@ -28,11 +29,10 @@ ignore_few_slots = pytest.mark.filterwarnings("ignore:4 workers share 2 slots")
 @pytest.fixture(scope="module", autouse=True)
 def state_in_rocksdb(spark):
     """Workers that stay need it."""
-    key = "spark.sql.streaming.stateStore.providerClass"
-    before = spark.conf.get(key)
-    spark.conf.set(key, ROCKSDB)
+    before = spark.conf.get(PROVIDER)
+    spark.conf.set(PROVIDER, ROCKSDB)
     yield
-    spark.conf.set(key, before)
+    spark.conf.set(PROVIDER, before)
 
 
 @pytest.fixture(scope="module")
@@ -395,10 +395,10 @@ def test_what_a_stream_cannot_do_is_refused(spark, stream, rows, tmp_path):
     once.aggregate(sy.Count())
     with pytest.raises(ValueError, match="a grouping of a stream is for one result"):
         once.aggregate(sy.Count())
-    spark.conf.unset("spark.sql.streaming.stateStore.providerClass")
+    spark.conf.unset(PROVIDER)
     with pytest.raises(ValueError, match="keep their state in RocksDB: set"):
         group(stream, tmp_path, "delegated")
-    spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    spark.conf.set(PROVIDER, ROCKSDB)
 
 
 def test_a_shuffled_stream_is_routed_by_content(rows, stream, tmp_path):

@@ -58,14 +58,12 @@ def stream(
     """Aggregate a stream by key on balanced workers, and watch them. Ctrl-C stops it cleanly."""
     from steelyard.aggregators.naming import aggregator_named
     from steelyard.spark.grouping import group_by
-    from steelyard.spark.session import session
+    from steelyard.spark.session import STATE_IN_ROCKSDB, session
     from steelyard.spark.streaming.job import Sink, Source
 
     more = {
         "spark.sql.shuffle.partitions": str(workers),
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
+        **STATE_IN_ROCKSDB,
         **({"spark.jars": jars} if jars else {}),
     }
     try:

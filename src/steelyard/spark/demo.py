@@ -1,7 +1,6 @@
 """The main job on this machine: a skewed stream, counted by workers two of which are slow.
 
-A stream of files enters; the history of each way to group it leaves. Workers sleep for the time
-that a message would take, so that two cores can show eight machines.
+A stream of files enters; the history of each way to group it leaves.
 """
 
 import time
@@ -17,22 +16,17 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from steelyard.aggregators import Count, Groups
-from steelyard.aggregators.base import States
 from steelyard.control.history import Slot
 from steelyard.datasets import zipf_ranks
 from steelyard.planning import Planner
 from steelyard.spark.grouped import Grouped
 from steelyard.spark.grouping import group_by
+from steelyard.spark.machines import Machines, SlowCount
+from steelyard.spark.session import STATE_IN_ROCKSDB
 from steelyard.validation import require_between, require_whole
 
-_QUANTUM = 0.005
-"""Seconds: shorter sleeps take longer than they should."""
-
 SETTINGS = {
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
+    **STATE_IN_ROCKSDB,
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
 }
 
@@ -60,9 +54,15 @@ class Setting:
         require_whole("messages", self.messages, least=1)
 
     @property
+    def machines(self) -> Machines:
+        """Of the workers, each its own; the last ones are slow."""
+        speeds = [1.0] * (self.workers - self.slow) + [self.speed] * self.slow
+        return Machines(self.service, speeds)
+
+    @property
     def limit(self) -> float:
         """Messages a second that all workers together can do."""
-        return (self.workers - self.slow + self.slow * self.speed) / self.service
+        return self.machines.limit
 
     def write(self, folder: Path, batches: int) -> None:
         """The stream: a file for each micro-batch."""
@@ -71,28 +71,6 @@ class Setting:
             ranks = zipf_ranks(self.messages, self.skew, self.keys, self.seed * 1000 + batch)
             pages = pa.array(np.char.add("page-", ranks.astype(str)), pa.string())
             pq.write_table(pa.table({"page": pages}), folder / f"{batch:04}.parquet")
-
-
-class SlowCount(Count):
-    """A count that takes its time: the last workers longer than the others."""
-
-    def __init__(self, setting: Setting) -> None:
-        super().__init__()
-        self.setting = setting
-
-    def add(self, batch: pa.RecordBatch, groups: Groups) -> States:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None
-        setting = self.setting
-        is_slow = context.partitionId() >= setting.workers - setting.slow
-        owed = batch.num_rows * setting.service / (setting.speed if is_slow else 1.0)
-        end = time.perf_counter() + owed
-        states = super().add(batch, groups)
-        while (left := end - time.perf_counter()) > 0:
-            time.sleep(min(left, _QUANTUM))
-        return states
 
 
 @dataclass(frozen=True)
@@ -189,7 +167,7 @@ def _run(
     batches: int,
     watch: Callable[[str, Slot], None],
 ) -> tuple[Slot, ...]:
-    counts = grouped.aggregate(SlowCount(setting))
+    counts = grouped.aggregate(SlowCount(setting.machines))
     writer = counts.writeStream.outputMode("update").format("noop")
     writer = writer.option("checkpointLocation", str(folder / f"checkpoint of {name}"))
     query = writer.trigger(availableNow=True).start()

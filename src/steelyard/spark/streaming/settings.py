@@ -11,7 +11,7 @@ from pyspark.sql.types import TimestampType
 from steelyard.control.controller import SlotLength
 from steelyard.durations import seconds_of
 from steelyard.spark.columns import HIDDEN, require_columns
-from steelyard.spark.session import parallelism
+from steelyard.spark.session import STATE_IN_ROCKSDB, parallelism
 from steelyard.spark.streaming.workers import Period
 from steelyard.validation import require_whole
 
@@ -149,10 +149,9 @@ def require_room_for_state(session: SparkSession, workers: int, control: object)
         )
     provider = session.conf.get("spark.sql.streaming.stateStore.providerClass", "") or ""
     if "RocksDB" not in provider:
+        ((setting, wanted),) = STATE_IN_ROCKSDB.items()
         raise ValueError(
-            "workers that stay keep their state in RocksDB: set "
-            "spark.sql.streaming.stateStore.providerClass to "
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+            f"workers that stay keep their state in RocksDB: set {setting} to {wanted}"
         )
     slots = parallelism(session)
     wait = session.conf.get("spark.locality.wait", "3s")

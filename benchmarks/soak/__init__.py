@@ -1,0 +1,1 @@
+"""A stream that goes on while its executors and its driver are killed."""

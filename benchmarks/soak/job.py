@@ -1,0 +1,74 @@
+"""The stream of the soak: `python -m benchmarks.soak.job PLACEMENT FOLDER`.
+
+It counts FOLDER/in into FOLDER/out, from its checkpoint if there is one, until FOLDER/last names
+the number of files and all of them were read. It is a program of its own because it is killed.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+import steelyard as sy
+from steelyard.spark.demo import SETTINGS
+from steelyard.spark.session import session
+
+WORKERS = 2
+MORE = {
+    **SETTINGS,
+    "spark.sql.shuffle.partitions": str(WORKERS),
+    "spark.task.maxFailures": "20",
+    "spark.deploy.maxExecutorRetries": "-1",
+    "spark.locality.wait": "1s",
+    "spark.log.level": "OFF",
+    "spark.driver.memory": "1g",
+    "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
+}
+
+
+def main(placement: str, given: str) -> None:
+    folder = Path(given)
+    with session("steelyard soak", f"local-cluster[{WORKERS},1,1024]", MORE) as spark:
+        reader = spark.readStream.schema("page string, id long").option("maxFilesPerTrigger", 20)
+        grouped = sy.group_by(
+            reader.parquet(str(folder / "in")),
+            "page",
+            workers=WORKERS,
+            placement=placement,
+            control=folder / "control",
+        )
+
+        def write(batch: DataFrame, number: int) -> None:
+            batch.write.mode("overwrite").parquet(str(folder / "out" / f"batch={number}"))
+
+        counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+        writer = counts.writeStream.outputMode("update").foreachBatch(write)
+        query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+        while query.isActive and not _is_done(folder):
+            time.sleep(0.2)
+        query.stop()
+        failed = query.exception()
+    if failed is not None:
+        raise SystemExit(str(failed)[:2000])
+
+
+def _is_done(folder: Path) -> bool:
+    """Every file was read, by Spark's own log of them, and the last micro-batch is committed."""
+    last = folder / "last"
+    if not last.exists():
+        return False
+    log = folder / "checkpoint" / "sources" / "0"
+    lines = [line for entry in log.glob("[0-9]*") for line in entry.read_text().splitlines()]
+    read = {line.split('"path":"')[1].split('"')[0] for line in lines if '"path":"' in line}
+    offsets = _newest(folder / "checkpoint" / "offsets")
+    is_committed = offsets == _newest(folder / "checkpoint" / "commits")
+    return len(read) == int(last.read_text()) and is_committed
+
+
+def _newest(log: Path) -> int:
+    return max((int(entry.name) for entry in log.iterdir() if entry.name.isdecimal()), default=-1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

@@ -1,0 +1,1 @@
+"""Consistent grouping as a running system, measured."""

@@ -1,0 +1,52 @@
+"""Hot keys change, then machines do: how soon the workers are all used again."""
+
+from dataclasses import dataclass
+
+from benchmarks.spark.bench import Bar, Measured
+from benchmarks.streaming.running import WORKERS, Bench, by_delegating, local, until
+from benchmarks.timing import table
+from steelyard.simulator import Cluster
+from steelyard.spark.machines import Machines
+from steelyard.spark.streaming.sources import micro_batch
+
+_KEYS_CHANGE, _MACHINES_CHANGE, _END = 12, 16, 30
+_WANTED, _SLOTS = 0.9, 12
+
+
+@dataclass(frozen=True)
+class Changing(Machines):
+    """From a micro-batch on they are others, of the same total."""
+
+    later: tuple[float, ...] = ()
+    change: int = 0
+
+    def seconds(self, messages: int, machine: int) -> float:
+        _, batch, _ = micro_batch()
+        speeds = self.later if batch >= self.change else self.speeds
+        return messages * self.service / speeds[machine]
+
+
+def change(bench: Bench) -> Measured:
+    before = Cluster.machines(WORKERS, fast=3, times=5, total=WORKERS).speeds
+    after = Cluster.machines(WORKERS, fast=5, times=4, total=WORKERS).speeds
+    service = bench.service(WORKERS)
+    machines = Changing(service, before, later=after, change=_MACHINES_CHANGE)
+    with local() as spark:
+        floor = bench.floor(spark, by_delegating)
+        files = bench.stream(_END, hot_from=_KEYS_CHANGE)
+        shares = bench.slots(spark, files, by_delegating, machines).shares(machines, floor)
+    parts = {
+        "{3,5}, from nothing": shares[:_KEYS_CHANGE],
+        "other keys are hot": shares[_KEYS_CHANGE:_MACHINES_CHANGE],
+        "{5,4}": shares[_MACHINES_CHANGE:],
+    }
+    shown = table(
+        f"delegated, {bench.seconds:g} s of work a slot: share of what the workers can, by slot",
+        *("from then on", "share in each slot", "90 % in slot"),
+    )
+    bars = []
+    for name, part in parts.items():
+        reached = until(part, _WANTED)
+        shown.add_row(name, " ".join(f"{share:.2f}" for share in part), str(reached))
+        bars.append(Bar(f"{name}: slot from which on 90 %", reached, most=_SLOTS))
+    return shown, bars

@@ -1,0 +1,85 @@
+"""What a micro-batch costs that has no work to speak of, against Spark's own way by key."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import steelyard as sy
+from benchmarks.spark.bench import Bar, Measured
+from benchmarks.streaming.running import WORKERS, Bench, local
+from benchmarks.timing import table
+
+_ROWS, _KEYS, _FILES, _ROUNDS = 2_000_000, 100_000, 4, 3
+
+
+def overhead(bench: Bench) -> Measured:
+    files = bench.fresh()
+    for number in range(_FILES):
+        keys = np.random.default_rng(number).integers(0, _KEYS, _ROWS)
+        pages = pa.array(np.char.add("page-", keys.astype(str)), pa.string())
+        pq.write_table(pa.table({"page": pages}), files / f"{number}.parquet")
+
+    def pull(stream: DataFrame) -> DataFrame:
+        control = bench.fresh() / "control"
+        return sy.group_by(stream, "page", workers=WORKERS, control=control).aggregate(sy.Count())
+
+    def delegated(stream: DataFrame) -> DataFrame:
+        control, placement = bench.fresh() / "control", "delegated"
+        grouped = sy.group_by(stream, "page", workers=WORKERS, control=control, placement=placement)
+        return grouped.aggregate(sy.Count())
+
+    ways: dict[str, Callable[[DataFrame], DataFrame]] = {
+        "repartition(n, key), counted in Python, merged": by_key,
+        "pull": pull,
+        "delegated": delegated,
+    }
+    best = dict.fromkeys(ways, float("inf"))
+    with local() as spark:
+        for turn in range(_ROUNDS + 1):
+            for name, way in ways.items():
+                taken = _seconds(spark, str(files), way, str(bench.fresh()))
+                bench.console.print(f"  {name}: {taken:.2f} s", style="dim")
+                if turn:  # the first one warms up
+                    best[name] = min(best[name], taken)
+    shown = table(
+        f"{_ROWS / 1e6:g} M rows a micro-batch, {_KEYS:,} keys alike",
+        *("grouped by", "seconds", "against the first"),
+    )
+    first = best["repartition(n, key), counted in Python, merged"]
+    for name, taken in best.items():
+        shown.add_row(name, f"{taken:.2f}", f"{taken / first:.2f}")
+    bars = [Bar(f"{n}: a micro-batch", best[n] / first, most=1.15) for n in ("pull", "delegated")]
+    return shown, bars
+
+
+def by_key(stream: DataFrame) -> DataFrame:
+    """The same work without us: rows by key to Python, partial counts, merged by Spark."""
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            counted = pa.Table.from_batches([batch]).group_by("page").aggregate([([], "count_all")])
+            yield from counted.rename_columns(["page", "n"]).to_batches()
+
+    counted = stream.repartition(WORKERS, "page").mapInArrow(count, "page string, n long")
+    return counted.groupBy("page").agg(F.sum("n").alias("count"))
+
+
+def _seconds(
+    spark: SparkSession, files: str, way: Callable[[DataFrame], DataFrame], checkpoint: str
+) -> float:
+    """A micro-batch, without the first, which starts what the others have."""
+    stream = spark.readStream.schema("page string").option("maxFilesPerTrigger", 1).parquet(files)
+    writer = way(stream).writeStream.outputMode("update").format("noop")
+    query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    query.awaitTermination()
+    deadline = time.time() + 30
+    while len(query.recentProgress) < _FILES and time.time() < deadline:
+        time.sleep(0.05)
+    durations = [int(progress["batchDuration"]) for progress in query.recentProgress[1:]]
+    return median(durations) / 1000
