@@ -11,12 +11,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 import steelyard as sy
-from steelyard.spark.demo import SETTINGS
-from steelyard.spark.session import session
+from steelyard.spark.session import STATE_IN_ROCKSDB, session
 
 WORKERS = 2
 MORE = {
-    **SETTINGS,
+    **STATE_IN_ROCKSDB,
     "spark.sql.shuffle.partitions": str(WORKERS),
     "spark.task.maxFailures": "20",
     "spark.deploy.maxExecutorRetries": "-1",

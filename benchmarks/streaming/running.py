@@ -18,10 +18,9 @@ from rich.console import Console
 import steelyard as sy
 from steelyard.control.history import Slot
 from steelyard.datasets import zipf_ranks
-from steelyard.spark.demo import SETTINGS
 from steelyard.spark.grouped import Grouped
 from steelyard.spark.machines import Machines, SlowCount
-from steelyard.spark.session import session
+from steelyard.spark.session import STATE_IN_ROCKSDB, session
 
 WORKERS, SKEW, KEYS, MESSAGES = 8, 1.2, 20_000, 300_000
 
@@ -31,8 +30,8 @@ Group = Callable[[DataFrame, Path], Grouped]
 
 def local() -> AbstractContextManager[SparkSession]:
     """Spark with a slot for every worker."""
-    more = {"spark.sql.shuffle.partitions": str(WORKERS), "spark.driver.memory": "4g", **SETTINGS}
-    return session("steelyard benchmarks", f"local[{WORKERS}]", more)
+    more = {"spark.sql.shuffle.partitions": str(WORKERS), "spark.driver.memory": "4g"}
+    return session("steelyard benchmarks", f"local[{WORKERS}]", more | STATE_IN_ROCKSDB)
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ _UNITS = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "
 _LENGTH = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})s?\s*", re.IGNORECASE)
 
 
-def seconds_of(name: str, length: str) -> float:
-    """The seconds of a length such as "10 minutes".
+def seconds_of(name: str, length: str, *, least: float | None = None) -> float:
+    """The seconds of a length such as "10 minutes"; more than 0, unless `least` says otherwise.
 
     >>> seconds_of("window", "10 minutes")
     600.0
     """
     found = _LENGTH.fullmatch(length) if isinstance(length, str) else None
-    if found is None or not float(found[1]):
+    if found is None or (least is None and not float(found[1])):
         raise ValueError(
             f"{name} must be a length of time such as '30 seconds' or '5 minutes', got {length!r}"
         )

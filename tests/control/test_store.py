@@ -17,6 +17,12 @@ def version(number, bins=4):
     return ControlVersion(number, None, np.full(bins, number, np.int32))
 
 
+def pinned(store, query, batch):
+    """The number of the version; 0 is none."""
+    found = store.pin(query, batch)
+    return 0 if found is None else found.number
+
+
 def test_a_version_comes_back_as_it_was(tmp_path):
     """Plan and owners; what cannot be read counts as lost."""
     store = ControlStore(tmp_path / "deep" / "control")
@@ -35,12 +41,14 @@ def test_a_version_comes_back_as_it_was(tmp_path):
 def test_a_pin_holds_whatever_is_published_later(tmp_path):
     """All tasks of a batch, its retries and replays, use one version."""
     store = ControlStore(tmp_path)
-    assert 0 == store.pin("q", 0)
+    assert 0 == pinned(store, "q", 0)
     store.publish(version(1))
-    assert (0, 1) == (store.pin("q", 0), store.pin("q", 1))
+    assert (0, 1) == (pinned(store, "q", 0), pinned(store, "q", 1))
     store.publish(version(2))
-    assert (0, 1, 2) == tuple(store.pin("q", batch) for batch in range(3))
-    assert 2 == store.pin("another", 0)
+    assert (0, 1, 2) == tuple(pinned(store, "q", batch) for batch in range(3))
+    assert 2 == pinned(store, "another", 0)
+    assert store.is_pinned("q", 2)
+    assert not store.is_pinned("q", 3)
 
 
 def test_many_who_pin_at_once_agree(tmp_path):
@@ -48,7 +56,7 @@ def test_many_who_pin_at_once_agree(tmp_path):
     store = ControlStore(tmp_path)
 
     def pin_all(_):
-        return [ControlStore(tmp_path).pin("q", batch) for batch in range(30)]
+        return [pinned(ControlStore(tmp_path), "q", batch) for batch in range(30)]
 
     def publish(number):
         store.publish(version(number))
@@ -64,7 +72,7 @@ def test_a_vanished_folder_is_made_again(tmp_path):
     store = ControlStore(tmp_path / "control")
     store.prepare()
     with ThreadPoolExecutor(4) as pool:
-        pins = [pool.submit(store.pin, "q", batch) for batch in range(200)]
+        pins = [pool.submit(pinned, store, "q", batch) for batch in range(200)]
         for number in range(1, 50):
             store.publish(version(number))
             shutil.rmtree(store.path, ignore_errors=True)
@@ -86,7 +94,7 @@ def test_a_folder_that_vanishes_while_it_is_made(tmp_path, monkeypatch):
         make(path, *args, **options)
 
     monkeypatch.setattr(Path, "mkdir", mkdir)
-    assert 0 == store.pin("q", 1)
+    assert 0 == pinned(store, "q", 1)
     assert not troubles
 
 
@@ -102,8 +110,13 @@ def test_old_versions_and_pins_are_removed(tmp_path):
     assert not (tmp_path / "pins" / "old query").exists()
     for number in range(11, 21):
         store.publish(version(number))
-    assert [8, 9, 10, 19, 20] == sorted(store._numbers())
+    assert ["000000019.json", "000000020.json"] == sorted(
+        path.name for path in (tmp_path / "versions").iterdir()
+    )
     assert (20, 20) == (store.latest(), store.newest().number)
+    shutil.rmtree(tmp_path / "versions")
+    assert [8, 9, 10] == [pinned(store, "q", batch) for batch in (8, 9, 10)]
+    assert [9] * 4 == store.pin("q", 9).owners.tolist()
 
 
 def test_the_history_does_not_grow_for_ever(tmp_path, monkeypatch):

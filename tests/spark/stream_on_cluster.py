@@ -1,8 +1,9 @@
 """A stream that is counted while executors, the driver or control files are taken away.
 
-`python -m tests.spark.stream_on_cluster MASTER PLACEMENT KILL FOLDER` counts the files in FOLDER/in
-into FOLDER/out, from the checkpoint if there is one. It is a program of its own because a process
-has one Spark, and because it is killed.
+`python -m tests.spark.stream_on_cluster MASTER PLACEMENT KILL MERGED FOLDER` counts the files in
+FOLDER/in into FOLDER/out, from the checkpoint if there is one; MERGED says where partial results
+meet, in spark or in python. It is a program of its own because a process has one Spark, and because
+it is killed.
 """
 
 import os
@@ -60,7 +61,7 @@ STREAMING = {
 }
 
 
-def main(master, placement, kill, folder):
+def main(master, placement, kill, merged, folder):
     """Count until all files are read."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = start(master, **STREAMING)
@@ -71,9 +72,16 @@ def main(master, placement, kill, folder):
             # Rows in an order that a second try need not repeat.
             stream = stream.repartition(4)
         grouped = sy.group_by(
-            stream, "page", workers=WORKERS, placement=placement, control=f"{folder}/control"
+            stream,
+            "page",
+            workers=WORKERS,
+            placement=placement,
+            control=f"{folder}/control",
+            # Workers that stay hold partial results over the deaths.
+            period=2 if placement == "delegated" else 1,
         )
-        counts = grouped.aggregate(FatalCount(folder, kill == "executor"), sy.Sum("id"))
+        more = [sy.Variance("id")] if merged == "python" else []
+        counts = grouped.aggregate(FatalCount(folder, kill == "executor"), sy.Sum("id"), *more)
 
         def write(batch, number):
             batch.write.mode("overwrite").parquet(f"{folder}/out/batch={number}")

@@ -24,4 +24,4 @@ def test_words_are_counted_exactly(tmp_path, placement):
     assert MESSAGES == sum(count for _, count in found["counts"])
     assert [None] in [[key] for key, _ in found["counts"]]
     assert 8 == found["partitions"]
-    assert all(p99 is not None and p99 > 0 for p99 in found["latencies"])
+    assert all(0.01 < p99 < 600 for p99 in found["latencies"])

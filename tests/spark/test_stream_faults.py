@@ -16,8 +16,6 @@ from tests.spark.stream_on_cluster import EACH, FILES
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-PLACEMENTS = pytest.mark.parametrize("placement", ["pull", "delegated"])
-
 
 @pytest.fixture
 def folder(tmp_path):
@@ -49,14 +47,15 @@ def written(folder):
     best = {}
     for batch in (folder / "out").glob("batch=*"):
         for path in batch.glob("*.parquet"):
-            for page, count, total in zip(*pq.read_table(path).to_pydict().values(), strict=True):
+            columns = pq.read_table(path).to_pydict().values()
+            for page, count, total, *_ in zip(*columns, strict=True):
                 best[page] = max(best.get(page, (0, 0)), (count, total))
     return best
 
 
-def program(folder, master, placement, kill):
+def program(folder, *arguments):
     """The program, in a process group of its own."""
-    command = [sys.executable, "-m", "tests.spark.stream_on_cluster", master, placement, kill]
+    command = [sys.executable, "-m", "tests.spark.stream_on_cluster", *arguments]
     log = (folder / "log").open("ab")
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     with log:
@@ -75,31 +74,36 @@ def finish(started, folder):
     assert (folder / "finished").exists()
 
 
-@PLACEMENTS
-def test_a_killed_executor_and_a_new_version_change_nothing(folder, placement):
+@pytest.mark.parametrize(("placement", "merged"), [("pull", "spark"), ("delegated", "python")])
+def test_a_killed_executor_and_a_new_version_change_nothing(folder, placement, merged):
     """In the middle of a micro-batch, between two attempts of its tasks."""
-    finish(program(folder, "local-cluster[3,1,1024]", placement, "executor"), folder)
+    finish(program(folder, "local-cluster[3,1,1024]", placement, "executor", merged), folder)
     assert (folder / "killed").exists(), "nobody was killed"
     assert truth() == written(folder)
 
 
-@PLACEMENTS
-def test_a_killed_driver_goes_on_from_its_checkpoint(folder, placement):
-    """Twice, at random moments."""
+@pytest.mark.parametrize(("placement", "merged"), [("pull", "python"), ("delegated", "spark")])
+def test_a_killed_driver_goes_on_from_its_checkpoint(folder, placement, merged):
+    """Three times, at random moments of three micro-batches."""
     chance = random.Random(placement)  # noqa: S311
-    for turn in range(2):
-        started = program(folder, "local[2]", placement, "driver")
-        _wait_for_a_batch(folder, started, at_least=turn)
-        time.sleep(chance.uniform(0, 4))
+    settings = ("local[2]", placement, "driver", merged)
+    for batches in range(3):
+        started = program(folder, *settings)
+        _wait_for_batches(folder, started, batches)
+        time.sleep(chance.uniform(0, 2))
+        assert started.poll() is None, "it was over before it could be killed"
         os.killpg(started.pid, signal.SIGKILL)
         started.wait()
-    finish(program(folder, "local[2]", placement, "driver"), folder)
+        assert not (folder / "finished").exists()
+    finish(program(folder, *settings), folder)
     assert truth() == written(folder)
 
 
-def _wait_for_a_batch(folder, started, at_least):
+def _wait_for_batches(folder, started, batches):
+    """Until so many are written, and the next one has begun."""
     deadline = time.time() + 120
-    while time.time() < deadline and started.poll() is None:
-        if len(list((Path(folder) / "out").glob("batch=*"))) > at_least:
-            return
-        time.sleep(0.1)
+    offsets = Path(folder) / "checkpoint" / "offsets"
+    while not (offsets / str(batches)).exists():
+        assert time.time() < deadline, "it takes too long"
+        assert started.poll() is None, (folder / "log").read_text()[-3000:]
+        time.sleep(0.05)

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 
 import steelyard as sy
 from steelyard.control.history import Slot
-from steelyard.control.store import ControlStore
 from steelyard.spark.session import STATE_IN_ROCKSDB
 
 pytestmark = [pytest.mark.streaming, pytest.mark.slow]
@@ -140,9 +139,8 @@ def test_counts_are_exact(rows, stream, tmp_path, placement):
     assert [EACH] * FILES == [slot.messages for slot in slots]
     assert list(range(FILES)) == [slot.batch for slot in slots]
     assert ("hot", 0.5) == (slots[0].hot_keys[0].key, pytest.approx(slots[0].hot_keys[0].share))
-    if placement == "pull":
-        assert max(worker.share for slot in slots for worker in slot.workers) < 0.3
-    else:
+    assert max(worker.share for slot in slots for worker in slot.workers) < 0.3
+    if placement == "delegated":
         assert {400} == {sum(worker.virtual_workers for worker in s.workers) for s in slots}
     assert slots == [Slot.from_json(line) for line in grouped.control.history()]
 
@@ -204,6 +202,34 @@ def test_windows_are_sparks_own(stream, tmp_path, placement, mode, slide):
     assert len(expected) > 300
 
 
+@PLACEMENTS
+@ignore_few_slots
+def test_late_messages_are_dropped_as_spark_drops_them(spark, rows, tmp_path, placement):
+    """Beyond the watermark, and only those: in the third file are some of the first hours."""
+    for number in range(FILES):
+        part = rows.where(f"id >= {number * EACH} AND id < {(number + 1) * EACH}")
+        if number == 2:
+            part = part.withColumn("at", F.expr("if(id % 4 < 2, timestamp_seconds(id), at)"))
+        part.coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+    stream = stream_of(spark, tmp_path / "in")
+    asked = {"time": "at", "window": "1 hour", "watermark": "2 hours"}
+    ours = group(stream, tmp_path, placement, **asked).aggregate(sy.Count())
+    theirs = stream.withWatermark("at", "2 hours").groupBy(F.window("at", "1 hour"), "page")
+    expected = last_of(table(theirs.count(), tmp_path / "theirs"), keys=2)
+    assert expected == last_of(table(ours, tmp_path / "ours"), keys=2)
+    counted = sum(count for (count,) in expected.values())
+    assert FILES * EACH - EACH // 2 == counted, "those of the third file that are late, no others"
+
+
+def test_a_clock_that_is_behind_shows_no_latency(stream, rows, tmp_path):
+    """Messages that seem to come from the future are counted like others."""
+    soon = stream.withColumn("came", F.timestamp_seconds(F.lit(time.time() + 10_000)))
+    grouped = sy.group_by(soon, "page", workers=2, arrived="came")
+    counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+    assert truth(rows) == last_of(table(counts, tmp_path / "checkpoint"))
+    assert all(0 < slot.p99 < 0.001 for slot in heard(grouped, FILES))
+
+
 def test_all_is_told_in_complete_mode(rows, stream, tmp_path):
     """Without a control path: planned while it is read, and a history all the same."""
     grouped = sy.group_by(stream, "page", workers=4)
@@ -213,6 +239,78 @@ def test_all_is_told_in_complete_mode(rows, stream, tmp_path):
     found = counts.sparkSession.table(query.name).collect()
     assert truth(rows) == {(row[0],): tuple(row[1:]) for row in found}
     assert FILES == len(heard(grouped, FILES))
+
+
+@pytest.mark.parametrize("placement", ["pull", "delegated"])
+@ignore_few_slots
+def test_types_are_sparks_own(spark, tmp_path, placement):
+    """Keys and results of types that Arrow and Spark have different names for."""
+    numbers = spark.range(0, 600, 1, 1).selectExpr(
+        "id % 3 = 0 AS yes",
+        "timestamp_ntz '2026-01-01 00:00:00' + make_dt_interval(int(id % 4)) AS naive",
+        "date_add(date '2026-01-01', int(id % 2)) AS day",
+        "cast(id % 5 AS decimal(9, 2)) AS price",
+        "cast(string(id % 2) AS binary) AS raw",
+        "if(id % 7 = 0, null, cast(id / 10000 AS decimal(18, 4))) AS cost",
+        "timestamp_ntz '2026-01-01 00:00:00' + make_dt_interval(0, int(id)) AS when",
+    )
+    numbers.write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema(numbers.schema).parquet(str(tmp_path / "in"))
+    keys = ["yes", "naive", "day", "price", "raw"]
+    grouped = sy.group_by(
+        stream, *keys, workers=4, placement=placement, control=tmp_path / "control"
+    )
+    results = [sy.Count("cost"), sy.Sum("cost"), sy.Mean("cost"), sy.Min("when"), sy.Max("cost")]
+    ours = grouped.aggregate(*results)
+    theirs = numbers.groupBy(*keys).agg(
+        F.count("cost"), F.sum("cost"), F.avg("cost"), F.min("when"), F.max("cost")
+    )
+    kinds = [field.dataType for field in theirs.schema]
+    assert kinds == [field.dataType for field in ours.schema]
+    assert sorted(map(str, theirs.collect())) == sorted(
+        map(str, spark.createDataFrame(table(ours, tmp_path / "cp"), theirs.schema).collect())
+    )
+
+
+@ignore_few_slots
+def test_periods_of_event_time_lose_nothing_that_is_in_time(spark, tmp_path):
+    """A key that comes rarely is sent with the others, before its window is over."""
+    rows = [("rare", 0)] + [("often", minute) for minute in range(41)] + [("rare", 41)]
+    (tmp_path / "in").mkdir()
+    for first in range(0, len(rows), 6):
+        pages, minutes = zip(*rows[first : first + 6], strict=True)
+        moments = pa.array([m * 60_000_000 for m in minutes], pa.timestamp("us", "UTC"))
+        made = pa.table({"page": pages, "id": minutes, "at": moments})
+        pq.write_table(made, tmp_path / "in" / f"{first:03}.parquet")
+        time.sleep(0.01)
+    stream = stream_of(spark, tmp_path / "in")
+    asked = {"time": "at", "window": "1 minute", "watermark": "1 minute"}
+    ours = group(stream, tmp_path, "delegated", period="10 minutes", **asked)
+    written = table(ours.aggregate(sy.Count()), tmp_path / "ours")
+    found = {(window.start.minute, page): count for window, page, count in written}
+    # The last period is held until a later one begins.
+    expected = {(minute, page): 1 for page, minute in rows if minute < 30}
+    assert expected == {key: count for key, count in found.items() if key[0] < 30}
+    assert set(found) < {(minute, page) for page, minute in rows}
+
+
+@ignore_few_slots
+def test_what_a_restart_may_change(spark, rows, files, tmp_path):
+    """The number of buckets, as results do not depend on it; not the number of those who stay."""
+    (tmp_path / "in").mkdir()
+    parts = sorted(Path(files).glob("*.parquet"))
+    written = []
+    for part, buckets in zip(parts, (8192, 4096, 8192, 512), strict=True):
+        shutil.copy(part, tmp_path / "in" / part.name)
+        grouped = group(stream_of(spark, tmp_path / "in"), tmp_path, buckets=buckets)
+        found = grouped.aggregate(sy.Count(), sy.CollectSet("id"))
+        written += run_into(tmp_path / "out", found, tmp_path / "checkpoint")
+    counts = {key: count for key, (count, _) in truth(rows).items()}
+    assert counts == {key: row[0] for key, row in last_of(written).items()}
+    stays = group(stream_of(spark, files), tmp_path / "b", "delegated").aggregate(sy.Count())
+    table(stays, tmp_path / "other checkpoint")
+    with pytest.raises(ValueError, match="is of 4 delegated workers, and their number is fixed"):
+        group(stream_of(spark, files), tmp_path / "b", "delegated", workers=3)
 
 
 @ignore_few_slots
@@ -277,22 +375,35 @@ def test_control_files_may_be_deleted_while_it_runs(rows, stream, tmp_path, plac
     assert truth(rows) == last_of(written)
 
 
-def test_two_queries_on_one_control_path_are_refused(stream, tmp_path):
-    """In one sentence, which reaches whoever started the second."""
-    first = group(stream, tmp_path).aggregate(sy.Count())
-    table(first, tmp_path / "first")
+def test_two_queries_on_one_control_path_are_refused(stream, rows, tmp_path):
+    """In one sentence, which reaches whoever started the second; the first goes on."""
+    owner = tmp_path / "control" / "owner"
+    first = group(stream, tmp_path).aggregate(sy.Count(), sy.Sum("id"))
+    writer = first.writeStream.outputMode("update").format("memory").queryName("first_of_two")
+    running = writer.option("checkpointLocation", str(tmp_path / "first")).start()
+    try:
+        deadline = time.time() + 60
+        while not owner.exists() and time.time() < deadline:
+            time.sleep(0.05)
+        second = group(stream, tmp_path).aggregate(sy.Count())
+        sentence = f"is in use by the query {running.id}; give each query a path"
+        with pytest.raises(Exception, match=sentence):
+            table(second, tmp_path / "second")
+        running.processAllAvailable()
+        assert running.isActive
+    finally:
+        running.stop()
+    written = [tuple(row) for row in first.sparkSession.table("first_of_two").collect()]
+    assert truth(rows) == last_of(written)
     deadline = time.time() + 30
-    while (tmp_path / "control" / "owner").exists() and time.time() < deadline:
+    while owner.exists() and time.time() < deadline:
         time.sleep(0.05)
-    ControlStore(tmp_path / "control").claim("another")
-    second = group(stream, tmp_path).aggregate(sy.Count())
-    with pytest.raises(Exception, match="is in use by the query another; give each query a path"):
-        table(second, tmp_path / "second")
+    assert not owner.exists(), "a query that ended leaves the path to others"
 
 
 @PLACEMENTS
 @ignore_few_slots
-def test_a_failing_function_is_named_and_mended(rows, stream, tmp_path, placement):
+def test_a_poison_row_is_named_and_mended(rows, stream, tmp_path, placement):
     """The message tells the worker and the bucket; a restart with a better function goes on."""
 
     def fragile(rows: pa.Table) -> pa.Table:
@@ -375,6 +486,7 @@ def test_bad_settings_get_one_sentence(stream, settings, sentence):
         sy.group_by(stream, "page", **{"workers": 4, **settings})
 
 
+@ignore_few_slots
 def test_what_a_stream_cannot_do_is_refused(spark, stream, rows, tmp_path):
     """Watermarks that would be lost, sketches in windows, streams that were shuffled."""
     marked = stream.withWatermark("at", "1 hour")
@@ -387,6 +499,12 @@ def test_what_a_stream_cannot_do_is_refused(spark, stream, rows, tmp_path):
         sy.group_by(stream.repartition(2), "page", workers=4)
     with pytest.raises(ValueError, match="which only a stream straight from files or Kafka keeps"):
         group(stream.repartition(2), tmp_path, scheme=sy.schemes.named("porc"))
+    drawn = stream.repartition(2).withColumn("drawn", F.rand())
+    with pytest.raises(ValueError, match="made with rand behind a shuffle"):
+        group(drawn, tmp_path)
+    periodic = group(stream, tmp_path, "delegated", period=2)
+    with pytest.raises(ValueError, match="window and period are for aggregate"):
+        periodic.map_arrow(lambda rows: rows, SCHEMA)
     with pytest.raises(ValueError, match="control is for streams, and this frame is none"):
         sy.group_by(rows, "page", workers=4, control=tmp_path)
     with pytest.raises(ValueError, match="only a stream has a history"):
@@ -399,6 +517,12 @@ def test_what_a_stream_cannot_do_is_refused(spark, stream, rows, tmp_path):
     with pytest.raises(ValueError, match="keep their state in RocksDB: set"):
         group(stream, tmp_path, "delegated")
     spark.conf.set(PROVIDER, ROCKSDB)
+
+
+def test_messages_that_cannot_be_told_apart_get_a_warning(stream, tmp_path):
+    """Nothing but the key, behind a shuffle."""
+    with pytest.warns(UserWarning, match="the messages of a key are all alike"):
+        group(stream.select("page").repartition(2), tmp_path)
 
 
 def test_a_shuffled_stream_is_routed_by_content(rows, stream, tmp_path):

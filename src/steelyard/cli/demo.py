@@ -34,8 +34,8 @@ def demo(
     can do how much. Workers sleep for the time that a message would take.
     """
     from steelyard.report.demo import demo_page
-    from steelyard.spark.demo import SETTINGS, Setting, compare
-    from steelyard.spark.session import session
+    from steelyard.spark.demo import Setting, compare
+    from steelyard.spark.session import STATE_IN_ROCKSDB, session
 
     if batches < 2:
         complain(ValueError(f"batches must be a whole number, at least 2, got {batches}"))
@@ -49,7 +49,7 @@ def demo(
     with ExitStack() as cleaning:
         folder = cleaning.enter_context(tempfile.TemporaryDirectory(prefix="steelyard-demo-"))
         with complaints.status("Starting Spark"):
-            starting = session("steelyard demo", f"local[{workers}]", SETTINGS)
+            starting = session("steelyard demo", f"local[{workers}]", STATE_IN_ROCKSDB)
             spark = cleaning.enter_context(starting)
         progress = cleaning.enter_context(progress_bar())
         bar = progress.add_task("Making the stream", total=sum(both))

@@ -1,7 +1,9 @@
 """`steelyard stream`: the main job, with its workers on the screen."""
 
+import signal
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +17,8 @@ from rich.text import Text
 from steelyard.cli.console import complain, complaints, console
 
 if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
     from steelyard.control.history import Slot
 
 _ROWS = 10
@@ -42,6 +46,27 @@ def stream(
     out_topic: Annotated[str | None, typer.Option(help="Kafka's topic to write.")] = None,
     workers: Annotated[int, typer.Option(help="Workers.")] = 4,
     placement: Annotated[str, typer.Option(help="pull or delegated.")] = "pull",
+    virtual_workers: Annotated[
+        int | None,
+        typer.Option(help="Of each worker; 100 when delegated, otherwise one, a task each."),
+    ] = None,
+    period: Annotated[
+        str | None,
+        typer.Option(help="Delegated: how long partial results are kept; batches, or 10 minutes."),
+    ] = None,
+    slot: Annotated[
+        str | None, typer.Option(help="How often the workers learn: batches, or 10 seconds.")
+    ] = None,
+    time_column: Annotated[
+        str | None, typer.Option("--time", help="Column of event times, for windows.")
+    ] = None,
+    window: Annotated[
+        str | None, typer.Option(help="Length of event-time windows, such as 5 minutes.")
+    ] = None,
+    slide: Annotated[str | None, typer.Option(help="From one window to the next.")] = None,
+    watermark: Annotated[
+        str | None, typer.Option(help="How late messages may be, such as 1 minute.")
+    ] = None,
     control: Annotated[
         str | None, typer.Option(help="Folder by which workers learn; made anew if not given.")
     ] = None,
@@ -56,6 +81,8 @@ def stream(
     jars: Annotated[str | None, typer.Option(help="Jars for Spark, such as Kafka's.")] = None,
 ) -> None:
     """Aggregate a stream by key on balanced workers, and watch them. Ctrl-C stops it cleanly."""
+    from pyspark.sql import functions as F
+
     from steelyard.aggregators.naming import aggregator_named
     from steelyard.spark.grouping import group_by
     from steelyard.spark.session import STATE_IN_ROCKSDB, session
@@ -70,6 +97,7 @@ def stream(
         aggregators = [aggregator_named(text) for text in agg or ["count"]]
         came_from = Source(source, path, servers, topic, rate, files_per_batch)
         goes_to = Sink(sink, out, out_servers or servers, out_topic)
+        goes_to.require_room(checkpoint)
     except ValueError as error:
         complain(error)
     with ExitStack() as cleaning:
@@ -83,6 +111,13 @@ def stream(
                 workers=workers,
                 placement=placement,
                 control=control or folder / "control",
+                virtual_workers=virtual_workers,
+                period=_number_or_length(period),
+                slot=_number_or_length(slot),
+                time=time_column,
+                window=window,
+                slide=slide,
+                watermark=watermark,
             )
             results = grouped.aggregate(*aggregators)
         except ValueError as error:
@@ -92,34 +127,45 @@ def stream(
         newest: list[Any] = []
 
         def show(batch: Any) -> None:
-            by_size = batch.orderBy(batch[batch.columns[1]].desc())
+            first = batch.columns[-len(aggregators)]
+            by_size = batch.orderBy(F.col(f"`{first}`").desc())
             newest[:] = by_size.limit(_ROWS).collect()
 
         query = goes_to.start(results, checkpoint or str(folder / "cp"), once=once, show=show)
-        try:
-            with Live(console=console, refresh_per_second=4, transient=True) as live:
-                while query.isActive:
-                    live.update(_screen(grouped.history(), newest, results.columns))
-                    time.sleep(0.25)
-        except KeyboardInterrupt:
-            console.print("Stopping")
-        finally:
-            query.stop()
-        time.sleep(0.5)  # the last reports are on their way
-        console.print(_screen(grouped.history(), newest, results.columns))
-        failed = query.exception()
+        failed = _watch(query, lambda: _screen(grouped.history(), newest, results.columns))
     if failed is not None:
         complaints.print(f"[red]The query failed:[/red] {failed}", soft_wrap=True)
         raise typer.Exit(1)
+
+
+def _watch(query: "StreamingQuery", screen: Callable[[], RenderableType]) -> Exception | None:
+    """Show what happens until the query ends, or somebody ends it; what it failed with."""
+    # Spark's own way is to cancel the jobs first, and the query would seem to have failed.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    was_stopped = False
+    try:
+        with Live(console=console, refresh_per_second=4, transient=True) as live:
+            while query.isActive:
+                live.update(screen())
+                time.sleep(0.25)
+    except KeyboardInterrupt:
+        was_stopped = True
+        console.print("Stopping")
+    finally:
+        query.stop()
+        signal.signal(signal.SIGINT, before)
+    time.sleep(0.5)  # the last reports are on their way
+    console.print(screen())
+    return None if was_stopped else query.exception()
 
 
 def _screen(history: "list[Slot]", newest: list[Any], columns: list[str]) -> RenderableType:
     if not history:
         return Text("Waiting for the first micro-batch", style="dim")
     parts: list[RenderableType] = [workers_table(history[-1])]
-    messages = sum(slot.messages for slot in history)
-    moves = sum(len(slot.moves) for slot in history)
-    parts.append(Text(f"{messages:,} messages in {len(history)} slots, {moves} moves", "dim"))
+    last = history[-1]
+    so_far = f"{last.messages_so_far:,} messages in {last.slot:,} slots"
+    parts.append(Text(f"{so_far}, {last.moves_so_far:,} moves", "dim"))
     if newest:
         table = Table(title="changed last, largest first")
         for number, name in enumerate(columns):
@@ -150,6 +196,11 @@ def workers_table(slot: "Slot") -> Table:
             _seconds(worker.p99),
         )
     return table
+
+
+def _number_or_length(text: str | None) -> int | str:
+    """A number of micro-batches, one if nothing is said, or a length of time."""
+    return int(text or 1) if text is None or text.isdecimal() else text
 
 
 def _seconds(latency: float | None) -> str:

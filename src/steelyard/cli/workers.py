@@ -37,6 +37,13 @@ def drain(numbers: Numbers, control: Control) -> None:
     """Let workers give all their virtual workers away, at the end of the slot."""
     store = _store(control)
     known = _known(control)
+    if (store.learned() or {}).get("source") is None:
+        complain(
+            ValueError(
+                "drain is for placement='delegated': with 'pull' whoever is free takes the next "
+                "task, and nobody owns anything"
+            )
+        )
     drained = store.drained() | set(numbers)
     for number in numbers:
         if number not in known:

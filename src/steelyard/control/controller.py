@@ -24,7 +24,7 @@ from steelyard.routing_plan import RoutingPlan
 
 _HOT_KEYS = 10
 
-_HISTORY = 10_000
+_HISTORY = 1000
 """Slots that are remembered."""
 
 _LEAST_BUSY = 0.02
@@ -85,8 +85,12 @@ class Controller:
         self._last_batch = -1
         self.history: deque[Slot] = deque(maxlen=_HISTORY)
         self._begin_slot()
+        self._so_far = (int(learned.get("messages", 0)), int(learned.get("moves", 0)))
         self.version: ControlVersion | None = None
-        self.version = self._published()
+        newest = newest if newest is not None and newest.says(*self._wanted()) else None
+        # A path that somebody uses is not written to before it is known that it is ours.
+        is_ours = store is None or not store.is_claimed
+        self.version = newest or (self._published() if is_ours else None)
 
     def begin_run(self) -> None:
         """A query has begun, perhaps anew: micro-batches may be numbered from 0 again."""
@@ -111,9 +115,12 @@ class Controller:
             if source.counts.size == self._counts.size:
                 self._counts += source.counts
                 self._hot.update(dict(source.hot))
+        keys = np.zeros(self.workers, np.int64)
         for report in {r.worker: r for r in workers if r.batch == batch}.values():
             if 0 <= report.worker < self.workers * self._tasks:
                 self._note(report)
+                keys[report.worker // self._tasks] += report.keys
+        np.maximum(self._keys, keys, out=self._keys)
         self._batches += 1
         self._seconds += seconds
         if not self._slot_length.is_over(self._batches, self._seconds):
@@ -129,7 +136,6 @@ class Controller:
         worker = report.worker // self._tasks
         self._rows[worker] += report.rows
         self._busy[worker] += report.busy
-        self._keys[worker] += report.keys
         for latency, messages in report.latencies:
             self._latencies[worker, latency] += messages
 
@@ -150,12 +156,14 @@ class Controller:
             self._has_counted = True
         states, moves = self._delegate()
         version = self._published()
+        messages = int(self._rows.sum())
+        self._so_far = (self._so_far[0] + messages, self._so_far[1] + len(moves))
         slot = Slot(
             slot=self._slots,
             batch=self._last_batch,
             time=now,
             seconds=self._seconds,
-            messages=int(self._rows.sum()),
+            messages=messages,
             workers=tuple(
                 self._worker_slot(worker, states[worker], owned[worker])
                 for worker in range(self.workers)
@@ -165,6 +173,8 @@ class Controller:
             version=version.number,
             p50=latency_quantile(self._latencies.sum(axis=0), 0.5),
             p99=latency_quantile(self._latencies.sum(axis=0), 0.99),
+            messages_so_far=self._so_far[0],
+            moves_so_far=self._so_far[1],
         )
         self.version = version
         if self._store is not None:
@@ -186,6 +196,7 @@ class Controller:
             keys=int(self._keys[worker]),
             p50=latency_quantile(self._latencies[worker], 0.5),
             p99=latency_quantile(self._latencies[worker], 0.99),
+            service=float(self._busy[worker]) / messages if messages else None,
         )
 
     def _hot_keys(self) -> tuple[HotKey, ...]:
@@ -240,8 +251,7 @@ class Controller:
 
     def _published(self) -> ControlVersion:
         """What sources should follow from now on, published if it is new or was lost."""
-        plan = self._planner.plan if self._has_counted else None
-        owners = self._owners()
+        plan, owners = self._wanted()
         last = self.version
         latest = last.number if last is not None else 0
         if self._store is not None:
@@ -252,6 +262,9 @@ class Controller:
         if self._store is not None:
             self._store.publish(version)
         return version
+
+    def _wanted(self) -> tuple[RoutingPlan | None, NDArray[np.int32]]:
+        return (self._planner.plan if self._has_counted else None), self._owners()
 
     def _owners(self) -> NDArray[np.int32]:
         if self._source is not None:
@@ -264,7 +277,15 @@ class Controller:
         planner["counts"] = [float(f"{count:.4g}") for count in planner["counts"]]
         planner["has_counted"] = self._has_counted
         source = None if self._source is None else self._source.save()
-        return {"slots": self._slots, "planner": planner, "source": source}
+        messages, moves = self._so_far
+        return {
+            "slots": self._slots,
+            "messages": messages,
+            "moves": moves,
+            "workers": self.workers,
+            "planner": planner,
+            "source": source,
+        }
 
 
 def _resumed_planner(

@@ -22,6 +22,8 @@ class WorkerSlot:
     p50: float | None
     """Seconds from a message's arrival until it was worked off; None where that is not known."""
     p99: float | None
+    service: float | None = None
+    """Seconds that a message took it, on average."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,9 @@ class Slot:
     """The version that was published at its end."""
     p50: float | None = None
     p99: float | None = None
+    messages_so_far: int = 0
+    """Of all slots since the control path was new."""
+    moves_so_far: int = 0
 
     @property
     def imbalance(self) -> float:

@@ -56,10 +56,12 @@ class _Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """What Prometheus is told when it asks."""
         slots = self._history()
-        yield CounterMetricFamily("steelyard_slots", "Slots so far.", value=len(slots))
-        messages = sum(slot.messages for slot in slots)
+        number, messages, moves = 0, 0, 0
+        if slots:
+            number = slots[-1].slot
+            messages, moves = slots[-1].messages_so_far, slots[-1].moves_so_far
+        yield CounterMetricFamily("steelyard_slots", "Slots so far.", value=number)
         yield CounterMetricFamily("steelyard_messages", "Messages so far.", value=messages)
-        moves = sum(len(slot.moves) for slot in slots)
         yield CounterMetricFamily("steelyard_moves", "Moves of virtual workers.", value=moves)
         if not slots:
             return

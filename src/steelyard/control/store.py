@@ -1,14 +1,14 @@
 """The control path: the one place that reads and writes it.
 
     versions/<number>.json   plans and assignments, never changed; old ones are removed
-    pins/<query>/<batch>     the version that all tasks of a micro-batch use
+    pins/<query>/<batch>     the version that all tasks of a micro-batch use: another name of it
     learned.json             what the control loop goes on from after a restart
     drained.json             workers that are to be left without work, by hand
     history.jsonl            what was lately, one line for each slot
     owner                    the query that uses the path
 
 A pin is made by whoever comes first and is there at once with its content or not at all. That
-takes a file system that can link, or refuse to overwrite: local disks and shared mounts.
+takes a file system that can link: local disks and shared mounts.
 """
 
 import json
@@ -16,6 +16,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -26,7 +27,10 @@ _KEPT = 3
 """Pins of so many micro-batches are kept: Spark replays the last one only."""
 
 _NEWEST = 2
-"""So many versions are kept, beside those that are pinned: one may be pinned while one is made."""
+"""So many versions are kept; those that are pinned have another name."""
+
+_NONE = "none"
+"""The content of a pin if there is no version yet."""
 
 _HISTORY = 1000
 """Lines of history that are kept at least; at most twice as many."""
@@ -44,10 +48,10 @@ class ControlStore:
     >>> folder = tempfile.TemporaryDirectory()
     >>> store = ControlStore(folder.name)
     >>> store.pin("query", batch=0)
-    0
     >>> store.publish(ControlVersion(1, None, np.zeros(4, np.int32)))
-    >>> store.pin("query", batch=0), store.pin("query", batch=1)
-    (0, 1)
+    >>> store.pin("query", batch=0)
+    >>> store.pin("query", batch=1).number
+    1
     >>> folder.cleanup()
     """
 
@@ -71,11 +75,10 @@ class ControlStore:
 
     def publish(self, version: ControlVersion) -> None:
         """Make a version known, and remove those that nobody can need any more."""
-        self._write(f"versions/{version.number:09}.json", version.to_json())
-        needed = self._pinned()
+        self._write(f"versions/{self._of_version(version.number).name}", version.to_json())
         for number in self._numbers():
-            if number <= version.number - _NEWEST and number not in needed:
-                (self.path / f"versions/{number:09}.json").unlink(missing_ok=True)
+            if number <= version.number - _NEWEST:
+                self._of_version(number).unlink(missing_ok=True)
 
     def latest(self) -> int:
         """The number of the newest version; 0 if there is none."""
@@ -87,26 +90,35 @@ class ControlStore:
 
     def read(self, number: int) -> ControlVersion | None:
         """A version, unless it is lost or cannot be read."""
-        try:
-            text = (self.path / f"versions/{number:09}.json").read_text()
-            return ControlVersion.from_json(text)
-        except (OSError, ValueError):
-            return None
+        with suppress(OSError):
+            return _understood(self._of_version(number).read_text())
+        return None
 
-    def pin(self, query: str, batch: int) -> int:
-        """The number of the version that a micro-batch uses, for its retries and replays too.
+    def pin(self, query: str, batch: int) -> ControlVersion | None:
+        """The version that a micro-batch uses, for its retries and replays too, if there is one.
 
-        The first to ask decides; 0 is none.
+        The first to ask decides. The pin *is* that version, under another name: it stays what it
+        is whatever becomes of the other.
         """
-        pin = self.path / "pins" / query / str(batch)
+        pin = self._pin(query, batch)
 
-        def decide() -> int:
+        def decide() -> str:
             with suppress(FileNotFoundError):
-                return int(pin.read_text())
-            self._write(f"pins/{query}/{batch}", str(self.latest()), if_absent=True)
-            return int(pin.read_text())
+                return pin.read_text()
+            latest = self.latest()
+            if not latest:
+                self._write(f"pins/{query}/{batch}", _NONE, if_absent=True)
+                return pin.read_text()
+            pin.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                os.link(self._of_version(latest), pin)
+            return pin.read_text()
 
-        return _persistently(decide)
+        return _understood(_persistently(decide))
+
+    def is_pinned(self, query: str, batch: int) -> bool:
+        """Whether somebody has asked for a micro-batch's version."""
+        return self._pin(query, batch).exists()
 
     def forget_pins(self, query: str, done: int) -> None:
         """Remove the pins of micro-batches long before one that is done, and of other queries."""
@@ -120,13 +132,11 @@ class ControlStore:
                 if pin.name.isdecimal() and int(pin.name) <= done - _KEPT:
                     pin.unlink(missing_ok=True)
 
-    def _pinned(self) -> set[int]:
-        found = set()
-        with suppress(OSError):
-            for pin in (self.path / "pins").glob("*/*"):
-                with suppress(OSError, ValueError):
-                    found.add(int(pin.read_text()))
-        return found
+    def _of_version(self, number: int) -> Path:
+        return self.path / f"versions/{number:09}.json"
+
+    def _pin(self, query: str, batch: int) -> Path:
+        return self.path / "pins" / query / str(batch)
 
     def _numbers(self) -> Iterable[int]:
         with suppress(OSError):
@@ -148,6 +158,11 @@ class ControlStore:
                 f"control: {self.path} is in use by the query {owner}; give each query a path of "
                 f"its own, or, if that query is gone, remove the file {self.path / 'owner'}"
             )
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether a query uses the path, or did when it died."""
+        return (self.path / "owner").exists()
 
     def release(self, query: str) -> None:
         """Let another query have the path."""
@@ -223,6 +238,14 @@ class ControlStore:
                 written.unlink(missing_ok=True)
 
         _persistently(write)
+
+
+@lru_cache(maxsize=4)  # by its text, whatever its name: texts never lie
+def _understood(text: str) -> ControlVersion | None:
+    try:
+        return ControlVersion.from_json(text)
+    except ValueError:
+        return None
 
 
 def _persistently(act: Callable[[], T]) -> T:

@@ -22,13 +22,7 @@ from steelyard.planning import Planner
 from steelyard.spark.grouped import Grouped
 from steelyard.spark.grouping import group_by
 from steelyard.spark.machines import Machines, SlowCount
-from steelyard.spark.session import STATE_IN_ROCKSDB
 from steelyard.validation import require_between, require_whole
-
-SETTINGS = {
-    **STATE_IN_ROCKSDB,
-    "spark.sql.streaming.numRecentProgressUpdates": "1000",
-}
 
 
 @dataclass(frozen=True)

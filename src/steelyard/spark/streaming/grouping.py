@@ -4,6 +4,7 @@ A streaming frame and its key enter; a streaming frame of results leaves.
 """
 
 import uuid
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
 from steelyard.aggregators import Aggregation, Aggregator, Max
 from steelyard.control.controller import Controller
@@ -29,12 +31,12 @@ from steelyard.spark.columns import (
 )
 from steelyard.spark.grouped import Grouped
 from steelyard.spark.native_routing import BIN, with_bin
-from steelyard.spark.scans import repeats_its_order
+from steelyard.spark.scans import repeats_its_order, require_settled
 from steelyard.spark.shipping import shipped
 from steelyard.spark.streaming import sources
 from steelyard.spark.streaming import workers as at_work
 from steelyard.spark.streaming.listening import ControlLoop, listen
-from steelyard.spark.streaming.merging import is_native, merged, state_columns
+from steelyard.spark.streaming.merging import is_native, merged, states_of
 from steelyard.spark.streaming.processors import SCHEMA, stateful
 from steelyard.spark.streaming.settings import (
     TIME,
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
 
 _BUCKET, _SALT, _HASH = f"{HIDDEN}bucket", f"{HIDDEN}salt", f"{HIDDEN}hash"
 _WEIGHT, _ARRIVED = f"{HIDDEN}weight", f"{HIDDEN}arrived"
-_PANE = f"{HIDDEN}pane"
+_PANE, _SHARD = f"{HIDDEN}pane", f"{HIDDEN}shard"
 
 _SHARDS = 64
 """Where partial states meet that Spark cannot merge; part of the checkpoint: never change it."""
@@ -112,6 +114,8 @@ class StreamGrouped(Grouped):
         """
         if not callable(function):
             raise TypeError(f"function must be callable, got {function!r}")
+        if self.windows is not None or self.period != at_work.Period():
+            raise ValueError("window and period are for aggregate: a function keeps nothing")
         empty = self._session.createDataFrame([], schema)
         promised = empty.toArrow().schema
         numbered = pa.schema([(f"c{i}", kind) for i, kind in enumerate(promised.types)])
@@ -163,34 +167,24 @@ class StreamGrouped(Grouped):
         watch = self._watch(read)
         if self.delegated:
             periodic = at_work.Periodic(
-                aggregation,
-                self.period,
-                TIME if self.period.micros else None,
-                None,
-                1,
-                watch,
+                aggregation, self.period, self.workers, shard=None, watch=watch
             )
             rows = self._unpacked(self._stay(read, periodic), partials.schema, kinds)
         else:
             rows = self._pulled(read, partials, partials.schema, watch, kinds)
-        rows = rows.drop(at_work.REPORT)
-        columns = list(rows.columns)
-        own = [columns.pop(0) for _ in keys][: len(self.key.names)]
-        groups = [F.col(c).alias(name) for c, name in zip(own, self.key.names, strict=True)]
+        states = list(rows.schema.fields)
+        own = [states.pop(0) for _ in keys][: len(self.key.names)]
+        groups = [F.col(c.name).alias(name) for c, name in zip(own, self.key.names, strict=True)]
         promised = self._spark_schema(wanted.result_schema)
         results = [
-            merged(
-                aggregator,
-                [F.col(c) for c in state_columns(columns, schema, aggregator)],
-                of.dataType,
-            )
+            merged(aggregator, states_of(aggregator, schema, states), of.dataType)
             for aggregator, of in zip(
                 aggregators, promised.fields[len(self.key.names) :], strict=True
             )
         ]
         if self.windows is not None:
-            (latest,) = columns
-            rows = rows.withColumn(TIME, F.timestamp_micros(latest))
+            (latest,) = states
+            rows = rows.withColumn(TIME, F.timestamp_micros(latest.name))
             if self.windows.watermark is not None:
                 rows = rows.withWatermark(TIME, self.windows.watermark)
             groups = [self.windows.column(), *groups]
@@ -201,18 +195,20 @@ class StreamGrouped(Grouped):
     ) -> DataFrame:
         """In Python: the states of some keys are one value of Spark's state store."""
         keys = list(self.key.names)
-        schema = schema.append(pa.field(_BUCKET, pa.int32()))
-        aggregation = Aggregation(aggregators, [_BUCKET, *keys], schema)
-        read = list(dict.fromkeys([_BUCKET, *keys, *(c for a in aggregators for c in a.columns)]))
+        schema = schema.append(pa.field(_SHARD, pa.int32()))
+        aggregation = Aggregation(aggregators, [_SHARD, *keys], schema)
+        read = list(dict.fromkeys([_SHARD, *keys, *(c for a in aggregators for c in a.columns)]))
         watch = self._watch(read)
         if self.delegated:
-            periodic = at_work.Periodic(aggregation, self.period, None, _BUCKET, _SHARDS, watch)
+            periodic = at_work.Periodic(
+                aggregation, self.period, self.workers, shard=_SHARD, watch=watch
+            )
             blocks = self._stay(read, periodic)
         else:
-            add = Add(aggregation, _BUCKET, _SHARDS)
+            add = Add(aggregation, _SHARD, _SHARDS)
             kinds = self._session.createDataFrame([], "bin int, block binary").schema
             blocks = self._pulled(read, add, at_work.BLOCKS, watch, kinds)
-        merging = stateful(at_work.Merging(aggregation, (_BUCKET,)))
+        merging = stateful(at_work.Merging(aggregation, (_SHARD,)))
         met = (
             blocks.select("bin", "block")
             .groupBy("bin")
@@ -248,7 +244,7 @@ class StreamGrouped(Grouped):
         """Every worker is a partition of Spark's state, and stays where that is."""
         sent = self._sent(columns, called=self.workers)
         label = F.get(F.array(*map(F.lit, _labels(self._session, self.workers))), F.col("bin"))
-        labelled = sent.select(label.alias("label"), "bin", "block")
+        labelled = sent.select(label.alias("label"), "bin", "block", "latest")
         processor = stateful(worker)  # type: ignore[arg-type]
         made = labelled.groupBy("label").transformWithStateInPandas(
             processor, SCHEMA, "Update", "None"
@@ -273,6 +269,8 @@ class StreamGrouped(Grouped):
         hidden = [_BUCKET, *destinations.columns]
         hidden += [name for name in (_ARRIVED, _WEIGHT) if name in frame.columns]
         kept = list(dict.fromkeys([*self.key.names, *columns, *hidden]))
+        if self.period.micros:
+            kept = list(dict.fromkeys([*kept, TIME]))
         needed = {*columns, _BUCKET, _ARRIVED}
         packer = sources.StreamPacker(
             destinations=destinations,
@@ -283,6 +281,7 @@ class StreamGrouped(Grouped):
             buckets=self.key.buckets,
             dropped=tuple(name for name in kept if name not in needed),
             called=called,
+            time=TIME if self.period.micros else None,
         )
         numbered = frame.select(*map(named, kept)).toDF(*(f"c{i}" for i in range(len(kept))))
         blocks = numbered.mapInArrow(shipped(packer), sources.SCHEMA)
@@ -292,6 +291,8 @@ class StreamGrouped(Grouped):
     def _routed(self) -> tuple[DataFrame, packing.Destinations]:
         """The frame with what a source task needs to know, and how it decides."""
         frame = self.frame.withColumn(_BUCKET, self.key.bucket())
+        shard = F.pmod(self.key.hashed(), F.lit(_SHARDS)).cast("int")
+        frame = frame.withColumn(_SHARD, shard)
         if self.salts:
             frame = frame.withColumn(_SALT, salt_of(self.salts))
         if self.weight is not None:
@@ -352,9 +353,8 @@ class StreamGrouped(Grouped):
         return self.frame.sparkSession
 
     def _spark_schema(self, schema: pa.Schema) -> StructType:
-        """What Spark makes of Arrow's types: told by a row of nulls, which Connect needs."""
-        nulls = [pa.nulls(1, kind) for kind in schema.types]
-        return self._session.createDataFrame(pa.Table.from_arrays(nulls, schema=schema)).schema
+        """What Spark makes of Arrow's types; times without a zone stay so."""
+        return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
 def _labels(session: SparkSession, workers: int) -> list[int]:
@@ -415,9 +415,11 @@ def group_stream(
     if period != at_work.Period() and not delegated:
         raise ValueError("period is for placement='delegated': with 'pull' workers keep nothing")
     slot = slot_length_of(settings.slot)
+    store = None if settings.control is None else ControlStore(settings.control)
+    if delegated and store is not None:
+        _require_as_many(store, workers)
     if delegated:
         require_room_for_state(frame.sparkSession, workers, settings.control)
-    store = None if settings.control is None else ControlStore(settings.control)
     if store is not None:
         store.prepare()
     controller = Controller(
@@ -450,8 +452,21 @@ def group_stream(
     )
 
 
+def _require_as_many(store: ControlStore, workers: int) -> None:
+    """Refuse another number of workers than before: what the others hold would be forgotten."""
+    learned = store.learned() or {}
+    before = learned.get("workers", workers)
+    if learned.get("source") is not None and before != workers:
+        raise ValueError(
+            f"the control path {store.path} is of {before} delegated workers, and their number is "
+            f"fixed by the checkpoint: use {before}, or a new checkpoint and a new control path"
+        )
+
+
 def _is_kafka(frame: DataFrame) -> bool:
-    return {"topic", "partition", "offset", "timestamp"} <= set(frame.columns)
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    is_timed = isinstance(kinds.get("timestamp"), TimestampType)
+    return is_timed and {"topic", "partition", "offset"} <= kinds.keys()
 
 
 def _salts(
@@ -463,4 +478,15 @@ def _salts(
     """
     if salt is None and _is_kafka(frame):
         return ["partition", "offset"]
-    return [] if salt is None and by_place else salt_columns(frame, salt, key)
+    if salt is None and by_place:
+        return []
+    if salt is None and set(frame.columns) <= set(key):
+        warnings.warn(
+            "the messages of a key are all alike, as the stream has no column but its key, and "
+            "behind a shuffle they have no place of their own: a hot key cannot be split; keep a "
+            "column that tells them apart, or name one with salt=",
+            stacklevel=5,
+        )
+    salts = salt_columns(frame, salt, key)
+    require_settled(frame, salts)
+    return salts

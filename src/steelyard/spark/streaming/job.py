@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -65,9 +66,13 @@ class Source:
             return frame.withColumns(text)
         assert self.path is not None
         if self.kind != "text":
-            if not any(Path(self.path).glob("*")):
-                raise ValueError(f"there are no files in {self.path!r} to tell the columns by")
-            reader = reader.schema(spark.read.format(self.kind).load(self.path).schema)
+            try:
+                schema = spark.read.format(self.kind).load(self.path).schema
+            except AnalysisException as error:
+                raise ValueError(
+                    f"there are no files in {self.path!r} to tell the columns by"
+                ) from error
+            reader = reader.schema(schema)
         if self.files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", self.files_per_batch)
         frame = reader.load(self.path)
@@ -92,6 +97,14 @@ class Sink:
             raise ValueError("sink parquet needs --out, the folder to write to")
         if self.kind == "kafka" and not (self.servers and self.topic):
             raise ValueError("sink kafka needs --out-servers (or --servers) and --out-topic")
+
+    def require_room(self, checkpoint: str | None) -> None:
+        """Refuse to start from nothing where there are results already."""
+        if checkpoint is None and self.path and any(Path(self.path).glob("batch=*")):
+            raise ValueError(
+                f"{self.path!r} has results already, of which this run would replace some: give "
+                "the --checkpoint that they were made with, or another --out"
+            )
 
     def start(
         self, results: DataFrame, checkpoint: str, *, once: bool, show: Callable[[DataFrame], None]

@@ -27,6 +27,7 @@ class ControlLoop:
         self.sources, self.workers = f"{name}_sources", f"{name}_workers"
         self._controller, self._store = controller, store
         self._run: str | None = None
+        self._has_warned = False
 
     def hear(self, progress: StreamingQueryProgress) -> None:
         """Take note of a micro-batch that is done."""
@@ -35,15 +36,26 @@ class ControlLoop:
             self._controller.begin_run()
             self._run = run
         observed = progress.observedMetrics
+        sources = observed[self.sources]["reports"] or []
         self._controller.finish_batch(
             progress.batchId,
             progress.batchDuration / 1000,
-            map(SourceReport.from_json, observed[self.sources]["reports"] or []),
+            map(SourceReport.from_json, sources),
             map(WorkerReport.from_json, observed[self.workers]["reports"] or []),
             time.time(),
         )
         if self._store is not None:
+            self._check(self._store, str(progress.id), progress.batchId, bool(sources))
             self._store.forget_pins(str(progress.id), progress.batchId)
+
+    def _check(self, store: ControlStore, query: str, batch: int, was_sent: bool) -> None:
+        if was_sent and not store.is_pinned(query, batch) and not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "no task has used the control path %s as the driver sees it: executors must see "
+                "the same folder under that name, or nothing is learned",
+                store.path,
+            )
 
     def release(self, query: str) -> None:
         """A query is over: if it was this one, its control path is free."""

@@ -3,7 +3,7 @@
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, StructField
 
 from steelyard.aggregators import Aggregator, Count, Max, Mean, Min, Sum
 
@@ -21,20 +21,26 @@ def is_native(aggregator: Aggregator) -> bool:
     )
 
 
-def merged(aggregator: Aggregator, states: list[Column], kind: DataType) -> Column:
+def merged(aggregator: Aggregator, states: list[StructField], kind: DataType) -> Column:
     """The result of all states of a key, of the type that is promised."""
+    columns = [F.col(state.name) for state in states]
     if isinstance(aggregator, Min):
-        result = F.min(states[0])
+        result = F.min(columns[0])
     elif isinstance(aggregator, Max):
-        result = F.max(states[0])
+        result = F.max(columns[0])
     elif isinstance(aggregator, Mean):
-        total, count = F.sum(states[0]), F.sum(states[1])
+        # A sum of decimals gets ten digits more each time, which the mean would lose behind its
+        # point: the state has them already.
+        total = F.sum(columns[0]).cast(states[0].dataType)
+        count = F.sum(columns[1])
         result = F.when(count > 0, total / count)
     else:
-        result = F.sum(states[0])
+        result = F.sum(columns[0])
     return result.cast(kind).alias(aggregator.name)
 
 
-def state_columns(names: list[str], schema: pa.Schema, aggregator: Aggregator) -> list[str]:
-    """Takes the names of an aggregator's states from the front of a list of names."""
-    return [names.pop(0) for _ in aggregator.state(schema)]
+def states_of(
+    aggregator: Aggregator, schema: pa.Schema, fields: list[StructField]
+) -> list[StructField]:
+    """Takes an aggregator's states from the front of a list of fields."""
+    return [fields.pop(0) for _ in aggregator.state(schema)]

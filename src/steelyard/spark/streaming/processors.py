@@ -46,14 +46,18 @@ def stateful(worker: Worker) -> StatefulProcessor:
             def batches() -> Iterator[pa.RecordBatch]:
                 for frame in rows:
                     bins.extend(frame["bin"].tolist())
-                    yield pa.record_batch({"block": pa.array(frame["block"], pa.binary())})
+                    columns = {"block": pa.array(frame["block"], pa.binary())}
+                    if "latest" in frame:
+                        columns["latest"] = pa.array(frame["latest"], from_pandas=True)
+                    yield pa.record_batch(columns)
 
             blocks = list(batches())
             context = TaskContext.get()
             assert context is not None
-            batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+            batch = context.getLocalProperty("streaming.sql.batchId")
+            assert batch is not None
             before = self.kept.get() if self.kept.exists() else None
-            after, made = fetch()(before and bytes(before[0]), blocks, bins[0], batch)
+            after, made = fetch()(before and bytes(before[0]), blocks, bins[0], int(batch))
             if after is not None:
                 self.kept.update((after,))
             elif before is not None:

@@ -105,7 +105,7 @@ def windows_of(frame: DataFrame, settings: StreamSettings) -> Windows | None:
                 f"window must be a whole number of slides, got {window!r} and {settings.slide!r}"
             )
     if settings.watermark is not None:
-        seconds_of("watermark", settings.watermark)
+        seconds_of("watermark", settings.watermark, least=0)
     return Windows(settings.time, window, settings.slide, settings.watermark)
 
 

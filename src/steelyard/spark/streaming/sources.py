@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from steelyard.aggregators.groups import Groups
@@ -20,13 +21,12 @@ from steelyard.planning import Planner
 from steelyard.spark import packing
 from steelyard.spark.packing import Bins, Decide, Destinations
 
-SCHEMA = "bin int, block binary, report string"
+SCHEMA = "bin int, block binary, report string, latest long"
+
+_COLUMNS = ["bin", "block", "report", "latest"]
 
 _SAMPLE, _HOT, _LETTERS = 4096, 10, 60
 """Of so many rows the most frequent keys are told, so many of them, cut to so many letters."""
-
-_VERSIONS: dict[tuple[str, int], ControlVersion | None] = {}
-"""What this process has read last: versions never change."""
 
 
 def micro_batch() -> tuple[str, int, int]:
@@ -121,11 +121,7 @@ class Controlled(Destinations):
         query, batch, _ = micro_batch()
         store = ControlStore(self.path)
         store.claim(query)
-        number = store.pin(query, batch)
-        if (self.path, number) not in _VERSIONS:
-            _VERSIONS.clear()
-            _VERSIONS[self.path, number] = store.read(number) if number else None
-        version = _VERSIONS[self.path, number]
+        version = store.pin(query, batch)
         fits = version is not None and version.fits(self.bins, self.buckets)
         return version if fits else None
 
@@ -145,17 +141,25 @@ class StreamPacker:
     """Columns that workers do not need."""
     called: int = 0
     """Workers that hear from every task that has rows, so that each knows of the micro-batch."""
+    time: str | None = None
+    """The column of event times, in microseconds, of which each worker hears the latest."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _, batch, source = micro_batch()
         decide = self.destinations.start()
+        part, latest = -1, None
         for part, rows in enumerate(packing.gathered(batches)):
             rows = rows.rename_columns(list(self.names))  # noqa: PLW2901
             sent = packing.packed(rows.drop_columns(list(self.dropped)), decide(rows))
             report = SourceReport(
                 batch, source, part, self._counts(rows), hot_keys(rows, self.keys)
             )
-            yield _with_report(sent, report, self.called if part == 0 else 0)
+            if self.time is not None:
+                newest = pc.max(rows.column(self.time)).as_py()
+                latest = max((t for t in (latest, newest) if t is not None), default=None)
+            yield _with_report(sent, report)
+        if part >= 0 and self.called:
+            yield _calls(self.called, latest)
 
     def _counts(self, rows: pa.RecordBatch) -> NDArray[np.float32]:
         buckets = rows.column(self.bucket).to_numpy()
@@ -182,19 +186,38 @@ def hot_keys(rows: pa.RecordBatch, keys: tuple[str, ...]) -> tuple[tuple[str, in
     sizes, first = groups.sizes(), groups.first_rows()
     top = np.argsort(-sizes, kind="stable")[:_HOT]
     top = top[sizes[top] > 1]
-    texts = sample.take(pa.array(first[top])).to_pylist()
+    columns = [_texts(column) for column in sample.take(pa.array(first[top])).columns]
     return tuple(
-        (
-            ", ".join(str(value) for value in text.values())[:_LETTERS],
-            round(int(sizes[group]) * times),
-        )
-        for text, group in zip(texts, top.tolist(), strict=True)
+        (", ".join(parts)[:_LETTERS], round(int(sizes[group]) * times))
+        for *parts, group in zip(*columns, top.tolist(), strict=True)
     )
 
 
-def _with_report(sent: pa.RecordBatch, report: SourceReport, called: int) -> pa.RecordBatch:
-    """The blocks, a row without a block for each worker that is called, and the report."""
-    bins = pa.concat_arrays([sent.column("bin"), pa.array(range(called), pa.int32())])
-    blocks = pa.concat_arrays([sent.column("block"), pa.nulls(called, pa.binary())])
-    texts = pa.array([report.to_json(), *([None] * (len(bins) - 1))], pa.string())
-    return pa.RecordBatch.from_arrays([bins, blocks, texts], ["bin", "block", "report"])
+def _texts(values: pa.Array) -> list[str]:
+    """For people: what Python cannot show is shown as Arrow does, or not at all."""
+    try:
+        return [str(value) for value in values.to_pylist()]
+    except (pa.ArrowException, LookupError, OverflowError, ValueError):
+        pass
+    try:
+        return [str(value) for value in values.cast(pa.string()).to_pylist()]
+    except pa.ArrowException:
+        return ["?"] * len(values)
+
+
+def _with_report(sent: pa.RecordBatch, report: SourceReport) -> pa.RecordBatch:
+    """The blocks, and the report beside the first."""
+    texts = pa.array([report.to_json(), *([None] * (sent.num_rows - 1))], pa.string())
+    columns = [*sent.columns, texts, pa.nulls(sent.num_rows, pa.int64())]
+    return pa.RecordBatch.from_arrays(columns, _COLUMNS)
+
+
+def _calls(called: int, latest: int | None) -> pa.RecordBatch:
+    """A row without a block for each worker that is called."""
+    columns = [
+        pa.array(range(called), pa.int32()),
+        pa.nulls(called, pa.binary()),
+        pa.nulls(called, pa.string()),
+        pa.array([latest] * called, pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, _COLUMNS)

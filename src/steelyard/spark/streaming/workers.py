@@ -23,6 +23,9 @@ BLOCKS = pa.schema([("bin", pa.int32()), ("block", pa.binary())])
 
 Batches = Iterable[pa.RecordBatch]
 
+_SENT_ROWS = 2**18
+"""So many rows are in a block at most."""
+
 
 @dataclass(frozen=True)
 class Partials(Worker):
@@ -102,7 +105,13 @@ class Timed:
     def finish(self) -> list[pa.RecordBatch]:
         self._keys = self._task.keys
         begin = time.perf_counter()
-        made = list(self._task.finish())
+        try:
+            made = list(self._task.finish())
+        except Exception as error:
+            raise RuntimeError(
+                f"worker {self._worker} failed in micro-batch {self._batch} when it put together "
+                f"what it had: {type(error).__name__}: {error}"
+            ) from error
         self._busy += time.perf_counter() - begin
         return made
 
@@ -200,32 +209,26 @@ class Periodic:
 
     aggregation: Aggregation
     period: Period
-    time: str | None
-    """The column of event times, in microseconds, if periods go by it."""
+    workers: int
     shard: str | None
     """The column that says where partial states meet, if not just by their keys."""
-    shards: int
     watch: Stopwatch
 
     def __call__(self, kept: bytes | None, batches: Batches, worker: int, batch: int) -> Kept:
         task = _Held(self.aggregation)
         timed = self.watch.start(task, worker, batch)
-        number, partial = (None, None) if kept is None else _decoded(kept)
-        latest: int | None = None
-        tables = list(packing.unpacked(batches))
-        for table in tables:
-            if self.time is not None and table.num_rows:
-                newest = pc.max(table[self.time]).as_py()
-                latest = newest if latest is None else max(latest, newest or latest)
-        now = self.period.of(batch, latest)
+        batches = list(batches)
+        now = self.period.of(batch, _latest(batches))
         made: list[pa.RecordBatch] = []
-        if partial is not None and self.period.micros:
-            now = max(now, number or 0)
-        if partial is not None and now != number:
-            made += self._sent(partial)
-        elif partial is not None:
-            task.states.append(partial)
-        for table in tables:
+        if kept is not None:
+            number, partial = self._resumed(kept)
+            if self.period.micros:
+                now = max(now, number)
+            if now == number:
+                task.states.append(partial)
+            else:
+                made += self._sent(partial)
+        for table in packing.unpacked(batches):
             timed.work(table)
         keys = task.states.rows
         held = task.states.take()
@@ -234,17 +237,29 @@ class Periodic:
             held = held.slice(0, 0)
         report = timed.report()
         report = WorkerReport(batch, worker, report.rows, report.busy, keys, report.latencies)
-        return (_encoded(now, held) if held.num_rows else None), [*made, _report_row(report)]
+        # By event time all workers must end a period with the same micro-batch, those with nothing
+        # to send too: a late one's results would be beyond the watermark that the others moved.
+        is_kept = held.num_rows or self.period.micros
+        after = _encoded(now, held, self.workers) if is_kept else None
+        return after, [*made, _report_row(report)]
+
+    def _resumed(self, kept: bytes) -> tuple[int, pa.Table]:
+        number, partial, workers = _decoded(kept)
+        if workers != self.workers:
+            raise RuntimeError(
+                f"the checkpoint has the state of {workers} workers, and now there are "
+                f"{self.workers}: their number is fixed; use {workers}, or a new checkpoint"
+            )
+        return number, partial
 
     def _sent(self, partial: pa.Table) -> list[pa.RecordBatch]:
-        rows = partial.combine_chunks().to_batches()
-        return [self._by_shard(batch) for batch in rows]
+        rows = partial.combine_chunks().to_batches(max_chunksize=_SENT_ROWS)
+        return [self._by_shard(batch) for batch in rows if batch.num_rows]
 
     def _by_shard(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self.shard is None:
             return _one_block(rows)
-        shards = rows.column(self.shard).to_numpy() % self.shards
-        return _without_report(packing.packed(rows, shards))
+        return _without_report(packing.packed(rows, rows.column(self.shard).to_numpy()))
 
 
 class _Held(Task):
@@ -288,13 +303,13 @@ class Merging:
             return kept, []
         merged = new
         if kept is not None:
-            _, old = _decoded(kept)
+            _, old, _ = _decoded(kept)
             # Keys come in the order in which they are first seen: those that changed come first.
             merged = self.aggregation.merge(new, old)
         result = self.aggregation.result(merged.slice(0, new.num_rows))
         result = result.drop_columns(list(self.dropped))
-        rows = result.combine_chunks().to_batches()
-        return _encoded(0, merged), [_one_block(part) for part in rows]
+        rows = result.combine_chunks().to_batches(max_chunksize=_SENT_ROWS)
+        return _encoded(0, merged, 0), [_one_block(part) for part in rows]
 
 
 @dataclass(frozen=True)
@@ -323,14 +338,21 @@ def _report_row(report: WorkerReport) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, ["bin", "block", "report"])
 
 
-def _encoded(number: int, table: pa.Table) -> bytes:
-    schema = table.schema.with_metadata({"period": str(number)})
+def _latest(batches: Batches) -> int | None:
+    """The latest event time of the whole micro-batch, of which every source task tells."""
+    told = [pc.max(batch.column("latest")).as_py() for batch in batches]
+    return max((int(time) for time in told if time is not None), default=None)
+
+
+def _encoded(number: int, table: pa.Table, workers: int) -> bytes:
+    schema = table.schema.with_metadata({"period": str(number), "workers": str(workers)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as stream:
         stream.write_table(table.cast(schema))
     return bytes(sink.getvalue())
 
 
-def _decoded(kept: bytes) -> tuple[int, pa.Table]:
+def _decoded(kept: bytes) -> tuple[int, pa.Table, int]:
     table = pa.ipc.open_stream(kept).read_all()
-    return int(table.schema.metadata[b"period"]), table.replace_schema_metadata()
+    told = table.schema.metadata
+    return int(told[b"period"]), table.replace_schema_metadata(), int(told[b"workers"])
