@@ -24,6 +24,9 @@ from steelyard.spark.grouping import group_by
 from steelyard.spark.machines import Machines, SlowCount
 from steelyard.validation import require_between, require_whole
 
+_LATE = 10.0
+"""Seconds that the last reports may take after the end of a query."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -165,18 +168,20 @@ def _run(
     writer = counts.writeStream.outputMode("update").format("noop")
     writer = writer.option("checkpointLocation", str(folder / f"checkpoint of {name}"))
     query = writer.trigger(availableNow=True).start()
-    seen = 0
+    seen, late = 0, 0.0
     try:
         while seen < batches:
             history = grouped.history()
             for slot in history[seen:batches]:
                 watch(name, slot)
-            if len(history) == seen and not query.isActive:
+            seen = len(history)
+            if not query.isActive:  # the last reports may still be on their way
                 failed = query.exception()
                 if failed is not None:
                     raise failed
-                break
-            seen = len(history)
+                late = late or time.monotonic() + _LATE
+                if time.monotonic() > late:
+                    break
             time.sleep(0.1)
     finally:
         query.stop()
