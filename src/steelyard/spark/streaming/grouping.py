@@ -443,7 +443,15 @@ def group_stream(
         controller=controller,
         plan=plan,
         scheme=scheme,
-        salts=tuple(_salts(frame, salt, key.names, by_place=repeats and plan is None)),
+        salts=tuple(
+            _salts(
+                frame,
+                salt,
+                key.names,
+                by_place=repeats and plan is None,
+                may_split=plan is None or bool(plan.splits),
+            )
+        ),
         weight=weight,
         epsilon=epsilon,
         period=period,
@@ -470,7 +478,12 @@ def _is_kafka(frame: DataFrame) -> bool:
 
 
 def _salts(
-    frame: DataFrame, salt: Sequence[str] | None, key: Sequence[str], *, by_place: bool
+    frame: DataFrame,
+    salt: Sequence[str] | None,
+    key: Sequence[str],
+    *,
+    by_place: bool,
+    may_split: bool,
 ) -> list[str]:
     """The columns that tell messages of a key apart; none where their place in a task does.
 
@@ -480,11 +493,11 @@ def _salts(
         return ["partition", "offset"]
     if salt is None and by_place:
         return []
-    if salt is None and set(frame.columns) <= set(key):
+    if salt is None and may_split and set(frame.columns) <= set(key):
         warnings.warn(
-            "the messages of a key are all alike, as the stream has no column but its key, and "
-            "behind a shuffle they have no place of their own: a hot key cannot be split; keep a "
-            "column that tells them apart, or name one with salt=",
+            "the messages of a key are all alike, as the stream has no column but its key, and no "
+            "place of their own, behind a shuffle or by a plan that is given: a hot key cannot be "
+            "split; keep a column that tells them apart, or name one with salt=",
             stacklevel=5,
         )
     salts = salt_columns(frame, salt, key)
