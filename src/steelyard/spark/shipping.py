@@ -78,6 +78,11 @@ def by_value(it: object) -> Callable[[], Any]:
         # After every task Spark's worker collects garbage among all that was ever imported.
         if not gc.get_freeze_count():  # once: what a function leaves behind must be collected
             gc.freeze()
+        # Before every task it lets each zip file on the path be read anew: most of what a short
+        # task costs. They come back when they are needed.
+        for path, importer in list(sys.path_importer_cache.items()):
+            if type(importer).__name__ == "zipimporter":
+                del sys.path_importer_cache[path]
         return fetched
 
     return fetch
@@ -88,14 +93,7 @@ def shipped(work: Work) -> Work:
     fetch = by_value(work)
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        import sys
-
         yield from fetch()(batches)
-        # Before every task Spark's worker lets each zip file on the path be read anew: most of
-        # what a short task costs.
-        for path, importer in list(sys.path_importer_cache.items()):
-            if type(importer).__name__ == "zipimporter":
-                del sys.path_importer_cache[path]  # it comes back when it is needed
 
     return run
 
