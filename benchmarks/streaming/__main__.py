@@ -1,7 +1,7 @@
 """Consistent grouping as a running system: `python -m benchmarks.streaming [NAME ...]`.
 
 Workers sleep for the time that a message takes, so that two cores can show eight machines. The
-floor is what a micro-batch takes without any work: shares are of the time beyond it.
+floor is what a micro-batch takes without any work.
 """
 
 import argparse
@@ -25,7 +25,7 @@ PARTS = {"control": control, "overhead": overhead, "steady": steady, "change": c
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(PARTS), metavar="NAME", help=str([*PARTS]))
-    parser.add_argument("--seconds", type=float, default=12.0, help="of work in a micro-batch")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of work in a micro-batch")
     given = parser.parse_args()
     for name in given.names:
         if name not in PARTS:

@@ -32,16 +32,15 @@ def change(bench: Bench) -> Measured:
     service = bench.service(WORKERS)
     machines = Changing(service, before, later=after, change=_MACHINES_CHANGE)
     with local() as spark:
-        floor = bench.floor(spark, by_delegating)
         files = bench.stream(_END, hot_from=_KEYS_CHANGE)
-        shares = bench.slots(spark, files, by_delegating, machines).shares(machines, floor)
+        shares = bench.slots(spark, files, by_delegating, machines).used(machines)
     parts = {
         "{3,5}, from nothing": shares[:_KEYS_CHANGE],
         "other keys are hot": shares[_KEYS_CHANGE:_MACHINES_CHANGE],
         "{5,4}": shares[_MACHINES_CHANGE:],
     }
     shown = table(
-        f"delegated, {bench.seconds:g} s of work a slot: share of what the workers can, by slot",
+        f"delegated, {bench.seconds:g} s of work a slot: what is used while the busiest is busy",
         *("from then on", "share in each slot", "90 % in slot"),
     )
     bars = []

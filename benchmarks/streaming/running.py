@@ -105,10 +105,15 @@ class Slots:
 
     all: list[Slot]
 
-    def shares(self, machines: Machines, floor: float = 0.0) -> list[float]:
-        """Of all that the machines can do, in the time beyond the floor."""
+    def shares(self, machines: Machines) -> list[float]:
+        """Of all that the machines can do, by the clock: with what Spark itself takes."""
+        return [slot.messages / slot.seconds / machines.limit for slot in self.all]
+
+    def used(self, machines: Machines) -> list[float]:
+        """Of all that the machines can do while the busiest is busy; each has a worker."""
+        busiest = [max(w.utilisation for w in slot.workers) * slot.seconds for slot in self.all]
         done = [slot.messages / machines.limit for slot in self.all]
-        return [work / (slot.seconds - floor) for work, slot in zip(done, self.all, strict=True)]
+        return [work / busy for work, busy in zip(done, busiest, strict=True)]
 
 
 def until(shares: list[float], least: float, run: int = 2) -> int:

@@ -29,7 +29,8 @@ def steady(bench: Bench) -> Measured:
     }
     shown = table(
         f"{WORKERS} workers, 2 at 30 %, {bench.seconds:g} s of work a slot: share of what they can",
-        *("grouped by", "floor (s)", "slot 1", "last 3", "with floor", "95 % in slot"),
+        *("grouped by", "floor (s)", "by the clock: slot 1", "last 3"),
+        *("by the busiest: slot 1", "last 3", "95 % from slot"),
     )
     bars = []
     with local() as spark:
@@ -40,19 +41,16 @@ def steady(bench: Bench) -> Measured:
             machines = Machines(bench.service(sum(_SPEEDS)), _SPEEDS, place)
             floor = bench.floor(spark, group)
             slots = bench.slots(spark, bench.stream(files), group, machines)
-            shares = slots.shares(machines, floor)
-            reached = until(shares, _WANTED)
-            shown.add_row(
-                name,
-                f"{floor:.1f}",
-                f"{shares[0]:.2f}",
-                f"{settled(shares):.2f}",
-                f"{settled(slots.shares(machines)):.2f}",
-                str(reached) if reached <= len(shares) else "never",
-            )
-            if name == "delegated":
-                bars.append(Bar("delegated: settled share", settled(shares), least=_WANTED))
-                bars.append(Bar("delegated: slot from which on 95 %", reached, most=_SLOTS))
-            elif name.startswith("pull"):
+            shares, used = slots.shares(machines), slots.used(machines)
+            reached = until(used, _WANTED)
+            cells = [f"{shares[0]:.2f}", f"{settled(shares):.2f}"]
+            if name.startswith("pull"):  # a machine has tasks of any worker
                 bars.append(Bar("pull: share in the first slot", shares[0], least=0.8))
+            else:
+                cells += [f"{used[0]:.2f}", f"{settled(used):.2f}"]
+                cells.append(str(reached) if reached <= len(used) else "never")
+            shown.add_row(name, f"{floor:.1f}", *cells)
+            if name == "delegated":
+                bars.append(Bar("delegated: settled share", settled(used), least=_WANTED))
+                bars.append(Bar("delegated: slot from which on 95 %", reached, most=_SLOTS))
     return shown, bars

@@ -106,17 +106,14 @@ def test_old_versions_and_pins_are_removed(tmp_path):
         store.pin("q", number)
     store.pin("old query", 1)
     store.forget_pins("q", done=10)
-    assert {"8", "9", "10"} == {p.name for p in (tmp_path / "pins/q").iterdir()}
+    assert ["10"] == [p.name for p in (tmp_path / "pins/q").iterdir()]
     assert not (tmp_path / "pins" / "old query").exists()
     for number in range(11, 21):
         store.publish(version(number))
-    assert ["000000019.json", "000000020.json"] == sorted(
-        path.name for path in (tmp_path / "versions").iterdir()
-    )
+    assert ["000000020.json"] == [path.name for path in (tmp_path / "versions").iterdir()]
     assert (20, 20) == (store.latest(), store.newest().number)
     shutil.rmtree(tmp_path / "versions")
-    assert [8, 9, 10] == [pinned(store, "q", batch) for batch in (8, 9, 10)]
-    assert [9] * 4 == store.pin("q", 9).owners.tolist()
+    assert [10] * 4 == store.pin("q", 10).owners.tolist()
 
 
 def test_the_history_does_not_grow_for_ever(tmp_path, monkeypatch):

@@ -23,11 +23,8 @@ from urllib.parse import unquote, urlsplit
 
 from steelyard.control.version import ControlVersion
 
-_KEPT = 3
-"""Pins of so many micro-batches are kept: Spark replays the last one only."""
-
-_NEWEST = 2
-"""So many versions are kept; those that are pinned have another name."""
+_KEPT = 1
+"""Pins of so many micro-batches that are done are kept: Spark replays none of them."""
 
 _NONE = "none"
 """The content of a pin if there is no version yet."""
@@ -77,7 +74,7 @@ class ControlStore:
         """Make a version known, and remove those that nobody can need any more."""
         self._write(f"versions/{self._of_version(version.number).name}", version.to_json())
         for number in self._numbers():
-            if number <= version.number - _NEWEST:
+            if number < version.number:  # those that are pinned have another name
                 self._of_version(number).unlink(missing_ok=True)
 
     def latest(self) -> int:
