@@ -17,9 +17,8 @@ from rich.text import Text
 from steelyard.cli.console import complain, complaints, console
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
-
     from steelyard.control.history import Slot
+    from steelyard.spark.streaming.job import Running
 
 _ROWS = 10
 
@@ -81,8 +80,6 @@ def stream(
     jars: Annotated[str | None, typer.Option(help="Jars for Spark, such as Kafka's.")] = None,
 ) -> None:
     """Aggregate a stream by key on balanced workers, and watch them. Ctrl-C stops it cleanly."""
-    from pyspark.sql import functions as F
-
     from steelyard.aggregators.naming import aggregator_named
     from steelyard.spark.grouping import group_by
     from steelyard.spark.session import STATE_IN_ROCKSDB, session
@@ -128,7 +125,7 @@ def stream(
 
         def show(batch: Any) -> None:
             first = batch.columns[-len(aggregators)]
-            by_size = batch.orderBy(F.col(f"`{first}`").desc())
+            by_size = batch.orderBy(batch[f"`{first}`"].desc())
             newest[:] = by_size.limit(_ROWS).collect()
 
         query = goes_to.start(results, checkpoint or str(folder / "cp"), once=once, show=show)
@@ -138,7 +135,7 @@ def stream(
         raise typer.Exit(1)
 
 
-def _watch(query: "StreamingQuery", screen: Callable[[], RenderableType]) -> Exception | None:
+def _watch(query: "Running", screen: Callable[[], RenderableType]) -> Exception | None:
     """Show what happens until the query ends, or somebody ends it; what it failed with."""
     # Spark's own way is to cancel the jobs first, and the query would seem to have failed.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

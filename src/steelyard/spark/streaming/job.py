@@ -12,6 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+Running = StreamingQuery
+"""What commands watch and stop."""
+
 SOURCES = ("kafka", "parquet", "json", "text", "rate")
 SINKS = ("console", "parquet", "kafka")
 
