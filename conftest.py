@@ -68,8 +68,10 @@ def spark(request: pytest.FixtureRequest) -> Iterator["SparkSession"]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
+    from steelyard.spark.session import CHECKPOINTS_ON_DISK
+
     builder = SparkSession.builder.master("local[2]").appName("steelyard tests")
-    builder = builder.config(map=SETTINGS)
+    builder = builder.config(map=SETTINGS | CHECKPOINTS_ON_DISK)
     if not request.config.getoption("--connect"):
         session = builder.getOrCreate()
         yield session

@@ -1,5 +1,9 @@
-"""What a micro-batch costs that has no work to speak of, against Spark's own way by key."""
+"""What a micro-batch costs that has no work to speak of, against Spark's own way by key.
 
+Small ones show what is paid for each micro-batch, large ones what is paid for each row.
+"""
+
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from statistics import median
@@ -15,16 +19,11 @@ from benchmarks.spark.bench import Bar, Measured
 from benchmarks.streaming.running import WORKERS, Bench, local
 from benchmarks.timing import table
 
-_ROWS, _KEYS, _FILES, _ROUNDS = 2_000_000, 100_000, 4, 3
+_ROWS, _KEYS, _BATCHES, _ROUNDS = 1_000_000, 100_000, 4, 3
+_FILES_EACH = (1, 8)
 
 
 def overhead(bench: Bench) -> Measured:
-    files = bench.fresh()
-    for number in range(_FILES):
-        keys = np.random.default_rng(number).integers(0, _KEYS, _ROWS)
-        pages = pa.array(np.char.add("page-", keys.astype(str)), pa.string())
-        pq.write_table(pa.table({"page": pages}), files / f"{number}.parquet")
-
     def pull(stream: DataFrame) -> DataFrame:
         control = bench.fresh() / "control"
         return sy.group_by(stream, "page", workers=WORKERS, control=control).aggregate(sy.Count())
@@ -39,23 +38,43 @@ def overhead(bench: Bench) -> Measured:
         "pull": pull,
         "delegated": delegated,
     }
-    best = dict.fromkeys(ways, float("inf"))
-    with local() as spark:
-        for turn in range(_ROUNDS + 1):
-            for name, way in ways.items():
-                taken = _seconds(spark, str(files), way, str(bench.fresh()))
-                bench.console.print(f"  {name}: {taken:.2f} s", style="dim")
-                if turn:  # the first one warms up
-                    best[name] = min(best[name], taken)
     shown = table(
-        f"{_ROWS / 1e6:g} M rows a micro-batch, {_KEYS:,} keys alike",
-        *("grouped by", "seconds", "against the first"),
+        f"A micro-batch, {_KEYS:,} keys alike",
+        *("M rows", "grouped by", "seconds", "against the first"),
     )
-    first = best["repartition(n, key), counted in Python, merged"]
-    for name, taken in best.items():
-        shown.add_row(name, f"{taken:.2f}", f"{taken / first:.2f}")
-    bars = [Bar(f"{n}: a micro-batch", best[n] / first, most=1.15) for n in ("pull", "delegated")]
+    bars = []
+    with local() as spark:
+        for each in _FILES_EACH:
+            files = _stream(bench, each)
+            best = dict.fromkeys(ways, float("inf"))
+            for turn in range(_ROUNDS + 1):
+                for name, way in ways.items():
+                    taken = _seconds(spark, files, each, way, str(bench.fresh()))
+                    bench.console.print(f"  {name}: {taken:.2f} s", style="dim")
+                    if turn:  # the first one warms up
+                        best[name] = min(best[name], taken)
+            first = next(iter(best.values()))
+            millions = f"{each * _ROWS / 1e6:g}"
+            for name, taken in best.items():
+                shown.add_row(millions, name, f"{taken:.2f}", f"{taken / first:.2f}")
+            bars += [
+                Bar(f"{name}: a micro-batch of {millions} M rows", best[name] / first, most=1.15)
+                for name in ("pull", "delegated")
+            ]
     return shown, bars
+
+
+def _stream(bench: Bench, each: int) -> str:
+    """Files for all micro-batches, of so many files each."""
+    made = bench.fresh()
+    for number in range(_BATCHES * each):
+        path = bench.folder / f"alike-{number % max(_FILES_EACH)}"
+        if not path.exists():
+            keys = np.random.default_rng(number).integers(0, _KEYS, _ROWS)
+            pages = pa.array(np.char.add("page-", keys.astype(str)), pa.string())
+            pq.write_table(pa.table({"page": pages}), path)
+        os.link(path, made / f"{number}.parquet")
+    return str(made)
 
 
 def by_key(stream: DataFrame) -> DataFrame:
@@ -71,15 +90,19 @@ def by_key(stream: DataFrame) -> DataFrame:
 
 
 def _seconds(
-    spark: SparkSession, files: str, way: Callable[[DataFrame], DataFrame], checkpoint: str
+    spark: SparkSession,
+    files: str,
+    each: int,
+    way: Callable[[DataFrame], DataFrame],
+    checkpoint: str,
 ) -> float:
-    """A micro-batch, without the first, which starts what the others have."""
-    stream = spark.readStream.schema("page string").option("maxFilesPerTrigger", 1).parquet(files)
-    writer = way(stream).writeStream.outputMode("update").format("noop")
+    """A micro-batch of so many files, without the first, which starts what the others have."""
+    reader = spark.readStream.schema("page string").option("maxFilesPerTrigger", each)
+    writer = way(reader.parquet(files)).writeStream.outputMode("update").format("noop")
     query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     query.awaitTermination()
     deadline = time.time() + 30
-    while len(query.recentProgress) < _FILES and time.time() < deadline:
+    while len(query.recentProgress) < _BATCHES and time.time() < deadline:
         time.sleep(0.05)
     durations = [int(progress["batchDuration"]) for progress in query.recentProgress[1:]]
     return median(durations) / 1000

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import steelyard as sy
+from steelyard.spark.session import CHECKPOINTS_ON_DISK
 
 ROWS, PARTS, LARGE = 6000, 6, 1_200_000
 
@@ -200,6 +201,7 @@ def start(master="local-cluster[3,1,1024]", **more):
         "spark.shuffle.io.retryWait": "1s",
         "spark.locality.wait": "0s",
         "spark.sql.shuffle.partitions": "4",
+        **CHECKPOINTS_ON_DISK,
         **more,
     }
     return SparkSession.builder.master(master).config(map=settings).getOrCreate()

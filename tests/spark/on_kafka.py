@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import steelyard as sy
-from steelyard.spark.session import STATE_IN_ROCKSDB
+from steelyard.spark.session import CHECKPOINTS_ON_DISK, STATE_IN_ROCKSDB
 
 MESSAGES, WORKERS = 200_000, 4
 SCRIPT = Path(__file__).parents[2] / "scripts" / "kafka"
@@ -40,6 +40,7 @@ def start_spark():
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "OFF",
         "spark.sql.shuffle.partitions": str(WORKERS),
+        **CHECKPOINTS_ON_DISK,
         **STATE_IN_ROCKSDB,
     }
     return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
@@ -92,8 +93,9 @@ def count(spark, servers, placement, folder, interrupt):
 
 def read_by(queries):
     """Messages up to which results were written, by what the queries tell of their progress."""
-    ends = [p.sources[0].endOffset for query in queries for p in query.recentProgress]
-    return max((sum(json.loads(end)["words"].values()) for end in ends if end), default=0)
+    told = [json.loads(p.json) for query in queries for p in query.recentProgress]
+    ends = [progress["sources"][0]["endOffset"] for progress in told]
+    return max((sum(end["words"].values()) for end in ends if end), default=0)
 
 
 def main(placement, folder):
@@ -105,6 +107,8 @@ def main(placement, folder):
     servers = kafka("start", *where, "--port", port)
     spark = None
     try:
+        kafka("topic", "words", *where)
+        kafka("topic", "counts", *where)
         spark = start_spark()
         rows = spark.range(0, MESSAGES, 1, 4).selectExpr(
             "if(id % 3 = 0, 'the', if(id % 1000 = 1, null, concat('word ', id % 5000))) AS key",

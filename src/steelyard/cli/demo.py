@@ -47,10 +47,14 @@ def demo(
         complain(error)
     both = (max(2, batches // 2), batches)
     with ExitStack() as cleaning:
-        folder = cleaning.enter_context(tempfile.TemporaryDirectory(prefix="steelyard-demo-"))
+        made = cleaning.enter_context(tempfile.TemporaryDirectory(prefix="steelyard-demo-"))
+        folder = Path(made)
         with complaints.status("Starting Spark"):
-            starting = session("steelyard demo", f"local[{workers}]", STATE_IN_ROCKSDB)
-            spark = cleaning.enter_context(starting)
+            spark = cleaning.enter_context(
+                session(
+                    "steelyard demo", f"local[{workers}]", STATE_IN_ROCKSDB, folder / "spark.log"
+                )
+            )
         progress = cleaning.enter_context(progress_bar())
         bar = progress.add_task("Making the stream", total=sum(both))
 
@@ -58,7 +62,7 @@ def demo(
             rate = slot.messages / slot.seconds
             progress.update(bar, advance=1, description=f"{name}: {rate:,.0f} messages/s")
 
-        runs, keys = compare(spark, Path(folder), setting, both, watch)
+        runs, keys = compare(spark, folder, setting, both, watch)
     console.print(_table(runs, keys))
     first, last = runs
     console.print(

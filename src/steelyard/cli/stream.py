@@ -100,7 +100,8 @@ def stream(
     with ExitStack() as cleaning:
         folder = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="steelyard-")))
         with complaints.status("Starting Spark"):
-            spark = cleaning.enter_context(session("steelyard stream", master, more))
+            starting = session("steelyard stream", master, more, folder / "spark.log")
+            spark = cleaning.enter_context(starting)
         try:
             grouped = group_by(
                 came_from.frame(spark, key),

@@ -115,12 +115,19 @@ class Controller:
             if source.counts.size == self._counts.size:
                 self._counts += source.counts
                 self._hot.update(dict(source.hot))
-        keys = np.zeros(self.workers, np.int64)
+        keys, rows, busy = (np.zeros(self.workers) for _ in range(3))
         for report in {r.worker: r for r in workers if r.batch == batch}.values():
             if 0 <= report.worker < self.workers * self._tasks:
-                self._note(report)
-                keys[report.worker // self._tasks] += report.keys
+                worker = report.worker // self._tasks
+                keys[worker] += report.keys
+                rows[worker] += report.rows
+                busy[worker] += report.busy
+                for latency, messages in report.latencies:
+                    self._latencies[worker, latency] += messages
+        self._rows += rows
+        self._busy += busy
         np.maximum(self._keys, keys, out=self._keys)
+        np.maximum(self._backlog, backlog(rows, busy), out=self._backlog)
         self._batches += 1
         self._seconds += seconds
         if not self._slot_length.is_over(self._batches, self._seconds):
@@ -132,19 +139,11 @@ class Controller:
         """Workers report by task where virtual workers are tasks."""
         return 1 if self._source is not None else self.virtual_workers
 
-    def _note(self, report: WorkerReport) -> None:
-        worker = report.worker // self._tasks
-        self._rows[worker] += report.rows
-        self._busy[worker] += report.busy
-        for latency, messages in report.latencies:
-            self._latencies[worker, latency] += messages
-
     def _begin_slot(self) -> None:
         self._counts = np.zeros(self._planner.buckets)
         self._hot: Counter[str] = Counter()
-        self._rows = np.zeros(self.workers, np.int64)
-        self._busy = np.zeros(self.workers)
-        self._keys = np.zeros(self.workers, np.int64)
+        # Of the workers: sums over the slot, and the most of any micro-batch.
+        self._rows, self._busy, self._keys, self._backlog = np.zeros((4, self.workers))
         self._latencies = np.zeros((self.workers, LATENCY_BINS), np.int64)
         self._batches, self._seconds = 0, 0.0
 
@@ -197,6 +196,7 @@ class Controller:
             p50=latency_quantile(self._latencies[worker], 0.5),
             p99=latency_quantile(self._latencies[worker], 0.99),
             service=float(self._busy[worker]) / messages if messages else None,
+            backlog=float(self._backlog[worker]),
         )
 
     def _hot_keys(self) -> tuple[HotKey, ...]:
@@ -286,6 +286,20 @@ class Controller:
             "planner": planner,
             "source": source,
         }
+
+
+def backlog(rows: NDArray[np.float64], busy: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Messages of a micro-batch that each worker still has when the mean worker has none.
+
+    All messages of a micro-batch are there when it begins, so whoever is busy for longer than the
+    mean has, from then on, a queue.
+
+    >>> backlog(np.array([100.0, 100.0]), np.array([1.0, 4.0])).tolist()
+    [0.0, 37.5]
+    """
+    left = np.zeros(rows.size)
+    np.divide(rows * np.maximum(0.0, busy - busy.mean()), busy, out=left, where=busy > 0)
+    return left
 
 
 def _resumed_planner(

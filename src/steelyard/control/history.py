@@ -24,11 +24,17 @@ class WorkerSlot:
     p99: float | None
     service: float | None = None
     """Seconds that a message took it, on average."""
+    backlog: float = 0.0
+    """Messages that still waited for it when the mean worker had done all of its own."""
 
 
 @dataclass(frozen=True)
 class HotKey:
-    """A key that comes often, as text, and its share of the slot's messages, about."""
+    """A key that comes often, as text, and its share of the slot's messages.
+
+    Counted where messages are sent, and told by each sender of the keys that are frequent there: a
+    key that is not frequent at all senders may have a somewhat larger share.
+    """
 
     key: str
     share: float

@@ -15,6 +15,7 @@ _OF_A_WORKER = {
     "utilisation": "Busy time in the last slot, against its length.",
     "virtual_workers": "Virtual workers owned in the last slot.",
     "keys": "Keys with partial results in the last slot.",
+    "backlog": "Messages left when the mean worker had none.",
 }
 
 

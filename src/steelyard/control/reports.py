@@ -33,7 +33,7 @@ class SourceReport:
     counts: Weights = field(repr=False)
     """Messages, or their weights, by bucket."""
     hot: tuple[tuple[str, int], ...] = ()
-    """Its most frequent keys, as text, with about how often they came."""
+    """Its most frequent keys, as text, with how often they came."""
 
     def to_json(self) -> str:
         packed = zlib.compress(self.counts.astype("<f4").tobytes(), level=1)

@@ -3,10 +3,12 @@
 A stream of files enters; the history of each way to group it leaves.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -135,8 +137,9 @@ def compare(
     with _shuffle_partitions(spark, setting.workers):
         for name, number in zip(("key grouping", "consistent grouping"), batches, strict=True):
             stream = spark.readStream.schema(files.schema).option("maxFilesPerTrigger", 1)
+            read = stream.parquet(str(_first_files(folder, number)))
             # The time of the micro-batch, the same when it is replayed.
-            pages = stream.parquet(str(folder / "in")).withColumn("came", F.current_timestamp())
+            pages = read.withColumn("came", F.current_timestamp())
             if name == "key grouping":
                 # A plan that has seen nothing puts every key where its hash says.
                 by_hash = Planner(setting.workers).plan
@@ -152,40 +155,46 @@ def compare(
                     control=folder / "control",
                     arrived="came",
                 )
-            runs.append(Run(name, setting, _run(grouped, setting, folder, name, number, watch)))
+            own = folder / f"checkpoint of {name}"
+            slots = _run(grouped, setting, own, number, partial(watch, name))
+            runs.append(Run(name, setting, slots))
     return runs, keys
+
+
+def _first_files(folder: Path, number: int) -> Path:
+    """A folder with so many of the stream's files: a query over it ends by itself."""
+    made = folder / f"first {number}"
+    made.mkdir(exist_ok=True)
+    for file in sorted((folder / "in").iterdir())[:number]:
+        os.link(file, made / file.name)
+    return made
 
 
 def _run(
     grouped: Grouped,
     setting: Setting,
-    folder: Path,
-    name: str,
+    checkpoint: Path,
     batches: int,
-    watch: Callable[[str, Slot], None],
+    watch: Callable[[Slot], None],
 ) -> tuple[Slot, ...]:
     counts = grouped.aggregate(SlowCount(setting.machines))
     writer = counts.writeStream.outputMode("update").format("noop")
-    writer = writer.option("checkpointLocation", str(folder / f"checkpoint of {name}"))
+    writer = writer.option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
-    seen, late = 0, 0.0
+    seen, over = 0, None
     try:
-        while seen < batches:
-            history = grouped.history()
-            for slot in history[seen:batches]:
-                watch(name, slot)
-            seen = len(history)
-            if not query.isActive:  # the last reports may still be on their way
-                failed = query.exception()
-                if failed is not None:
-                    raise failed
-                late = late or time.monotonic() + _LATE
-                if time.monotonic() > late:
-                    break
+        # When it is over, the last reports may still be on their way.
+        while seen < batches and (over is None or time.monotonic() < over + _LATE):
+            for slot in grouped.history()[seen:]:
+                watch(slot)
+                seen += 1
+            if over is None and not query.isActive:
+                query.awaitTermination()  # raises what it has failed of
+                over = time.monotonic()
             time.sleep(0.1)
     finally:
         query.stop()
-    return tuple(grouped.history()[:batches])
+    return tuple(grouped.history())
 
 
 @contextmanager

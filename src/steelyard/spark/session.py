@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from pyspark.errors import PySparkRuntimeError
@@ -17,15 +17,29 @@ STATE_IN_ROCKSDB = {
 }
 """What workers that stay need."""
 
+CHECKPOINTS_ON_DISK = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    )
+}
+"""Quicker checkpoints on a local disk, where a file can be renamed as a whole.
+
+What Spark takes else starts a program of the shell for each file, unless Hadoop's native library is
+there: most of what a short micro-batch costs.
+"""
+
 
 @contextmanager
 def session(
-    name: str, master: str = "local[*]", more: Mapping[str, str] | None = None
+    name: str,
+    master: str = "local[*]",
+    more: Mapping[str, str] | None = None,
+    log: Path | None = None,
 ) -> Iterator[SparkSession]:
     """Start Spark, or join one that runs in this process; stop what was started.
 
     `sc://host` is the address of a Spark Connect server; `more` are settings of a Spark that is
-    started here.
+    started here, and `log` is where all that it says goes, instead of the terminal.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     running: SparkSession | None = None
@@ -44,15 +58,38 @@ def session(
     }
     if master.startswith("local"):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+        settings |= CHECKPOINTS_ON_DISK
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not master.startswith("sc://"):
         quiet = Path(__file__).with_name("log4j2.properties").as_uri()
         settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={quiet}"
-    spark = builder.config(map={**settings, **(more or {})}).getOrCreate()
+    with nullcontext() if log is None else _told_to(log):
+        spark = builder.config(map={**settings, **(more or {})}).getOrCreate()
     try:
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def _told_to(log: Path) -> Iterator[None]:
+    """Programs that are started now say to a file what they would say on stderr.
+
+    This process goes on as before; if it fails, what they have said is shown.
+    """
+    shown, ours = os.dup(2), sys.stderr
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        with open(shown, "w", buffering=1, closefd=False) as sys.stderr:
+            yield
+    except BaseException:
+        os.write(shown, log.read_bytes())
+        raise
+    finally:
+        sys.stderr = ours
+        os.dup2(shown, 2)
+        os.close(shown)
 
 
 def parallelism(spark: SparkSession) -> int:

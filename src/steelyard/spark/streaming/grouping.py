@@ -37,7 +37,7 @@ from steelyard.spark.streaming import sources
 from steelyard.spark.streaming import workers as at_work
 from steelyard.spark.streaming.listening import ControlLoop, listen
 from steelyard.spark.streaming.merging import is_native, merged, states_of
-from steelyard.spark.streaming.processors import SCHEMA, stateful
+from steelyard.spark.streaming.processors import stateful
 from steelyard.spark.streaming.settings import (
     TIME,
     StreamSettings,
@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 _BUCKET, _SALT, _HASH = f"{HIDDEN}bucket", f"{HIDDEN}salt", f"{HIDDEN}hash"
 _WEIGHT, _ARRIVED = f"{HIDDEN}weight", f"{HIDDEN}arrived"
 _PANE, _SHARD = f"{HIDDEN}pane", f"{HIDDEN}shard"
+
+_BLOCKS = "bin int, block binary"
 
 _SHARDS = 64
 """Where partial states meet that Spark cannot merge; part of the checkpoint: never change it."""
@@ -124,8 +126,8 @@ class StreamGrouped(Grouped):
             made = self._pulled(self.frame.columns, Map(function, promised), promised, watch)
             return made.select(*map(named, promised.names))
         staying = at_work.Staying(Map(function, promised), watch)
-        rows = self._unpacked(self._stay(self.frame.columns, staying), numbered, empty.schema)
-        return rows.toDF(*promised.names)
+        blocks = self._stay(self.frame.columns, staying, self._blocks)
+        return self._unpacked(blocks, numbered, empty.schema).toDF(*promised.names)
 
     def aggregate(self, *aggregators: Aggregator) -> DataFrame:
         """The results of these aggregators for every key: the key columns, then one column each.
@@ -169,7 +171,7 @@ class StreamGrouped(Grouped):
             periodic = at_work.Periodic(
                 aggregation, self.period, self.workers, shard=None, watch=watch
             )
-            rows = self._unpacked(self._stay(read, periodic), partials.schema, kinds)
+            rows = self._stay(read, periodic, kinds)
         else:
             rows = self._pulled(read, partials, partials.schema, watch, kinds)
         states = list(rows.schema.fields)
@@ -203,16 +205,15 @@ class StreamGrouped(Grouped):
             periodic = at_work.Periodic(
                 aggregation, self.period, self.workers, shard=_SHARD, watch=watch
             )
-            blocks = self._stay(read, periodic)
+            blocks = self._stay(read, periodic, self._blocks)
         else:
             add = Add(aggregation, _SHARD, _SHARDS)
-            kinds = self._session.createDataFrame([], "bin int, block binary").schema
-            blocks = self._pulled(read, add, at_work.BLOCKS, watch, kinds)
+            blocks = self._pulled(read, add, at_work.BLOCKS, watch, self._blocks)
         merging = stateful(at_work.Merging(aggregation, (_SHARD,)))
         met = (
             blocks.select("bin", "block")
             .groupBy("bin")
-            .transformWithStateInPandas(merging, SCHEMA, "Update", "None")
+            .transformWithStateInPandas(merging, _with_report(self._blocks), "Update", "None")
         )
         result = pa.schema([(f"c{i}", kind) for i, kind in enumerate(wanted.result_schema.types)])
         promised = self._spark_schema(wanted.result_schema)
@@ -233,30 +234,28 @@ class StreamGrouped(Grouped):
     ) -> DataFrame:
         """Every bin is a task, and whoever is free takes the next."""
         kinds = kinds if kinds is not None else self._spark_schema(schema)
-        fields = [StructField(f.name, f.dataType) for f in kinds.fields]
-        with_report = StructType([*fields, StructField(at_work.REPORT, StringType())])
         sent = self._sent(columns, called=0).select("bin", "block")
         at_workers = sent.repartitionById(self.bins, F.col("bin")).select("block")
-        made = at_workers.mapInArrow(shipped(at_work.Pulled(worker, schema, watch)), with_report)
-        return self._reported(made, at_work.REPORT).drop(at_work.REPORT)
+        pulled = shipped(at_work.Pulled(worker, schema, watch))
+        return self._reported(at_workers.mapInArrow(pulled, _with_report(kinds)))
 
-    def _stay(self, columns: Sequence[str], worker: object) -> DataFrame:
+    def _stay(self, columns: Sequence[str], worker: object, kinds: StructType) -> DataFrame:
         """Every worker is a partition of Spark's state, and stays where that is."""
         sent = self._sent(columns, called=self.workers)
         label = F.get(F.array(*map(F.lit, _labels(self._session, self.workers))), F.col("bin"))
         labelled = sent.select(label.alias("label"), "bin", "block", "latest")
         processor = stateful(worker)  # type: ignore[arg-type]
         made = labelled.groupBy("label").transformWithStateInPandas(
-            processor, SCHEMA, "Update", "None"
+            processor, _with_report(kinds), "Update", "None"
         )
-        return self._reported(made, "report")
+        return self._reported(made)
 
-    def _reported(self, made: DataFrame, report: str) -> DataFrame:
+    def _reported(self, made: DataFrame) -> DataFrame:
         """Take the reports out: they reach the driver with the completion of tasks."""
-        reports = F.collect_list(F.col(report)).alias("reports")
-        observed = made.observe(f"{self._name}_workers", reports)
+        report = F.col(at_work.REPORT)
+        observed = made.observe(f"{self._name}_workers", F.collect_list(report).alias("reports"))
         self._listen()
-        return observed.where(F.col(report).isNull())
+        return observed.where(report.isNull()).drop(at_work.REPORT)
 
     def _unpacked(self, blocks: DataFrame, schema: pa.Schema, kinds: StructType) -> DataFrame:
         fields = [StructField(f"c{i}", f.dataType) for i, f in enumerate(kinds.fields)]
@@ -352,9 +351,18 @@ class StreamGrouped(Grouped):
     def _session(self) -> SparkSession:
         return self.frame.sparkSession
 
+    @property
+    def _blocks(self) -> StructType:
+        return self._session.createDataFrame([], _BLOCKS).schema
+
     def _spark_schema(self, schema: pa.Schema) -> StructType:
         """What Spark makes of Arrow's types; times without a zone stay so."""
         return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+
+def _with_report(kinds: StructType) -> StructType:
+    fields = [StructField(field.name, field.dataType) for field in kinds.fields]
+    return StructType([*fields, StructField(at_work.REPORT, StringType())])
 
 
 def _labels(session: SparkSession, workers: int) -> list[int]:

@@ -1,7 +1,8 @@
 """Workers that stay where their state is: Spark's side of them.
 
 A worker, as a function of what it kept, enters; a stateful processor leaves. Each group of rows has
-one value of state: a round trip to Spark's state store for every worker, not for every key.
+one value of state: a round trip to Spark's state store for every worker, not for every key. Rows
+leave through pandas in Arrow's own types, which change nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,8 +15,6 @@ from steelyard.spark.shipping import by_value
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SCHEMA = "bin int, block binary, report string"
 
 Worker = Callable[[bytes | None, Iterable[pa.RecordBatch], int, int], Any]
 
@@ -38,6 +37,7 @@ def stateful(worker: Worker) -> StatefulProcessor:
             rows: Iterator["pd.DataFrame"],
             timerValues: Any,  # noqa: N803
         ) -> Iterator["pd.DataFrame"]:
+            import pandas as pd
             import pyarrow as pa
             from pyspark import TaskContext
 
@@ -63,7 +63,7 @@ def stateful(worker: Worker) -> StatefulProcessor:
             elif before is not None:
                 self.kept.clear()
             for part in made:
-                yield part.to_pandas()
+                yield part.to_pandas(types_mapper=pd.ArrowDtype)
 
         def close(self) -> None:
             pass

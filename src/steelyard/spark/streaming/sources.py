@@ -25,8 +25,8 @@ SCHEMA = "bin int, block binary, report string, latest long"
 
 _COLUMNS = ["bin", "block", "report", "latest"]
 
-_SAMPLE, _HOT, _LETTERS = 4096, 10, 60
-"""Of so many rows the most frequent keys are told, so many of them, cut to so many letters."""
+_FULLEST, _HOT, _LETTERS = 64, 20, 60
+"""In so many buckets hot keys are looked for; so many are told, cut to so many letters."""
 
 
 def micro_batch() -> tuple[str, int, int]:
@@ -151,9 +151,8 @@ class StreamPacker:
         for part, rows in enumerate(packing.gathered(batches)):
             rows = rows.rename_columns(list(self.names))  # noqa: PLW2901
             sent = packing.packed(rows.drop_columns(list(self.dropped)), decide(rows))
-            report = SourceReport(
-                batch, source, part, self._counts(rows), hot_keys(rows, self.keys)
-            )
+            hot = hot_keys(rows, self.keys, rows.column(self.bucket).to_numpy())
+            report = SourceReport(batch, source, part, self._counts(rows), hot)
             if self.time is not None:
                 newest = pc.max(rows.column(self.time)).as_py()
                 latest = max((t for t in (latest, newest) if t is not None), default=None)
@@ -171,25 +170,35 @@ class StreamPacker:
         return np.bincount(buckets, weights, self.buckets).astype(np.float32)
 
 
-def hot_keys(rows: pa.RecordBatch, keys: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    """The most frequent keys of some rows, with about how often they are there.
+def hot_keys(
+    rows: pa.RecordBatch, keys: tuple[str, ...], buckets: NDArray[np.integer]
+) -> tuple[tuple[str, int], ...]:
+    """The most frequent keys of some rows, and how often they are there.
 
-    >>> hot_keys(pa.record_batch({"page": ["a", "b", "a", "a", "b", "c"]}), ("page",))
+    All rows of a key are in one bucket, and only the fullest are looked at: those keys are counted
+    exactly, and any other comes at most as often as the next bucket is full.
+
+    >>> pages = pa.record_batch({"page": ["a", "b", "a", "a", "b", "c"]})
+    >>> hot_keys(pages, ("page",), np.array([4, 7, 4, 4, 7, 7]))
     (('a', 3), ('b', 2))
     """
-    places = np.arange(rows.num_rows)
-    if rows.num_rows > _SAMPLE:  # not every so-manieth: keys may come in turns
-        places = np.random.default_rng().integers(0, rows.num_rows, _SAMPLE)
-    times = rows.num_rows / max(1, places.size)
-    sample = rows.select(list(keys)).take(pa.array(places))
-    groups = Groups.of(list(sample.columns))
+    full = np.bincount(buckets)
+    if full.size > _FULLEST:
+        is_full = np.zeros(full.size, np.bool_)
+        is_full[np.argpartition(full, -_FULLEST)[-_FULLEST:]] = True
+        rows = rows.select(list(keys)).filter(pa.array(is_full[buckets]))
+    columns = rows.select(list(keys)).columns
+    try:
+        groups = Groups.of(columns)
+    except pa.ArrowNotImplementedError:  # keys of a nested type, which only functions can have
+        return ()
     sizes, first = groups.sizes(), groups.first_rows()
     top = np.argsort(-sizes, kind="stable")[:_HOT]
     top = top[sizes[top] > 1]
-    columns = [_texts(column) for column in sample.take(pa.array(first[top])).columns]
+    texts = [_texts(column.take(pa.array(first[top]))) for column in columns]
     return tuple(
-        (", ".join(parts)[:_LETTERS], round(int(sizes[group]) * times))
-        for *parts, group in zip(*columns, top.tolist(), strict=True)
+        (", ".join(parts)[:_LETTERS], int(sizes[group]))
+        for *parts, group in zip(*texts, top.tolist(), strict=True)
     )
 
 

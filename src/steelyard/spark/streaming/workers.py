@@ -5,7 +5,7 @@ knows only which micro-batch it is in.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -156,25 +156,11 @@ class Pulled:
         for table in packing.unpacked(batches):
             some = True
             for made in timed.work(table):
-                yield self._with_report(made)
+                yield _without_report(made, self.schema)
         if some:
             for made in timed.finish():
-                yield self._with_report(made)
-            yield self._only_report(timed.report())
-
-    def _with_report(self, made: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [made.column(name).cast(kind) for name, kind in self._fields()]
-        return self._batch([*columns, pa.nulls(made.num_rows, pa.string())])
-
-    def _only_report(self, report: WorkerReport) -> pa.RecordBatch:
-        nothing = [pa.nulls(1, kind) for _, kind in self._fields()]
-        return self._batch([*nothing, pa.array([report.to_json()])])
-
-    def _fields(self) -> Iterator[tuple[str, pa.DataType]]:
-        return zip(self.schema.names, self.schema.types, strict=True)
-
-    def _batch(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays(list(columns), [*self.schema.names, REPORT])
+                yield _without_report(made, self.schema)
+            yield _only_report(timed.report(), self.schema)
 
 
 @dataclass(frozen=True)
@@ -196,7 +182,7 @@ class Period:
 
 
 Kept = tuple[bytes | None, list[pa.RecordBatch]]
-"""What is to be kept until the next micro-batch, and (bin, block, report) rows."""
+"""What is to be kept until the next micro-batch, and rows with a column for the report."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +227,12 @@ class Periodic:
         # to send too: a late one's results would be beyond the watermark that the others moved.
         is_kept = held.num_rows or self.period.micros
         after = _encoded(now, held, self.workers) if is_kept else None
-        return after, [*made, _report_row(report)]
+        return after, [*made, _only_report(report, self.schema)]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """What leaves, beside reports: partial states, or blocks of them if they meet by shards."""
+        return BLOCKS if self.shard is not None else Partials(self.aggregation).schema
 
     def _resumed(self, kept: bytes) -> tuple[int, pa.Table]:
         number, partial, workers = _decoded(kept)
@@ -258,8 +249,9 @@ class Periodic:
 
     def _by_shard(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self.shard is None:
-            return _one_block(rows)
-        return _without_report(packing.packed(rows, rows.column(self.shard).to_numpy()))
+            return _without_report(rows.rename_columns(self.schema.names), self.schema)
+        shards = rows.column(self.shard).to_numpy()
+        return _without_report(packing.packed(rows, shards), self.schema)
 
 
 class _Held(Task):
@@ -286,7 +278,7 @@ class Staying:
         made += timed.finish()
         return None, [
             *(_one_block(rows) for rows in made if rows.num_rows),
-            _report_row(timed.report()),
+            _only_report(timed.report(), BLOCKS),
         ]
 
 
@@ -326,16 +318,21 @@ class Unpacked:
 def _one_block(rows: pa.RecordBatch) -> pa.RecordBatch:
     """All rows in one block, their columns named by their places."""
     numbered = rows.rename_columns([f"c{i}" for i in range(rows.num_columns)])
-    return _without_report(packing.packed(numbered, np.zeros(rows.num_rows, np.int32)))
+    packed = packing.packed(numbered, np.zeros(rows.num_rows, np.int32))
+    return _without_report(packed, BLOCKS)
 
 
-def _without_report(packed: pa.RecordBatch) -> pa.RecordBatch:
-    return packed.append_column("report", pa.nulls(packed.num_rows, pa.string()))
+def _without_report(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows of the schema, and the column for reports, which is empty."""
+    columns = [rows.column(field.name).cast(field.type) for field in schema]
+    columns.append(pa.nulls(rows.num_rows, pa.string()))
+    return pa.RecordBatch.from_arrays(columns, [*schema.names, REPORT])
 
 
-def _report_row(report: WorkerReport) -> pa.RecordBatch:
-    columns = [pa.array([0], pa.int32()), pa.nulls(1, pa.binary()), pa.array([report.to_json()])]
-    return pa.RecordBatch.from_arrays(columns, ["bin", "block", "report"])
+def _only_report(report: WorkerReport, schema: pa.Schema) -> pa.RecordBatch:
+    """A row in which nothing but the report is there."""
+    columns = [*(pa.nulls(1, kind) for kind in schema.types), pa.array([report.to_json()])]
+    return pa.RecordBatch.from_arrays(columns, [*schema.names, REPORT])
 
 
 def _latest(batches: Batches) -> int | None:
