@@ -59,3 +59,13 @@ def test_a_folder_that_is_not_there_gets_a_sentence(tmp_path):
     assert "there is no folder" in failed.output
     failed = run("show", "--control", str(tmp_path))
     assert "there is no history" in " ".join(failed.output.replace("│", " ").split())
+
+
+def test_workers_of_a_stream_that_pulls_cannot_be_drained(tmp_path):
+    """They own nothing that they could give away."""
+    loop = Controller(3, 1, delegation=False, store=ControlStore(tmp_path), buckets=64)
+    loop.finish_batch(0, 1.0, [], [WorkerReport(0, w, 20, 0.5) for w in range(3)], 0.0)
+    failed = run("drain", "1", "--control", str(tmp_path))
+    assert failed.exit_code == 2
+    assert "drain is for placement='delegated'" in failed.output.replace("\n", " ")
+    assert set() == ControlStore(tmp_path).drained()

@@ -203,6 +203,8 @@ def test_the_history_reads_as_it_was_written(tmp_path):
     assert 7 / ROWS == slots[0].hot_keys[0].share
     assert 1.06 == pytest.approx(slots[0].p99, rel=0.06)
     assert slots[0].imbalance > slots[-1].imbalance
+    fast, slow = (worker.backlog for worker in slots[0].workers)
+    assert 0 == fast < slow, "the slower one still has messages when the mean worker has none"
 
 
 def test_control_files_are_small_and_planning_is_quick(tmp_path):

@@ -8,7 +8,6 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.filterwarnings("ignore:4 workers share 2 slots")
 @pytest.mark.parametrize(
     "name", ["spark.md", pytest.param("streaming.md", marks=pytest.mark.streaming)]
 )

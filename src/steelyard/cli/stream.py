@@ -89,6 +89,8 @@ def stream(
         "spark.sql.shuffle.partitions": str(workers),
         **STATE_IN_ROCKSDB,
         **({"spark.jars": jars} if jars else {}),
+        # A worker's task rather waits for the executor that has the worker's state.
+        **({"spark.locality.wait": "60s"} if placement == "delegated" else {}),
     }
     try:
         aggregators = [aggregator_named(text) for text in agg or ["count"]]

@@ -5,5 +5,6 @@ workers.py      blocks to results or partial states, timed; reports go to the dr
 processors.py   workers that stay where their state is
 merging.py      partial states of a key become its result
 listening.py    reports reach the control loop, which publishes the next version
-grouping.py     what users call
+grouped.py      these, put together: a stream that is grouped
+grouping.py     what users call: everything is checked first
 """

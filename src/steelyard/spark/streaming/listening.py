@@ -71,9 +71,10 @@ class _Listener(StreamingQueryListener):
 
     def __init__(self) -> None:
         self.loops: dict[str, ControlLoop] = {}
+        self._runs: dict[str, str] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        pass
+        self._runs[str(event.id)] = str(event.runId)
 
     def onQueryIdle(self, event: object) -> None:  # noqa: N802
         pass
@@ -89,8 +90,10 @@ class _Listener(StreamingQueryListener):
                     _log.exception("the control loop could not use micro-batch %s", batch)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        for loop in list(self.loops.values()):
-            loop.release(str(event.id))
+        # The end of a run may be told when the next one has begun, which has the same id.
+        if self._runs.get(str(event.id)) in (None, str(event.runId)):
+            for loop in list(self.loops.values()):
+                loop.release(str(event.id))
 
 
 _listeners: "WeakKeyDictionary[SparkSession, _Listener]" = WeakKeyDictionary()

@@ -70,6 +70,8 @@ class Stopwatch:
     """When a message arrived, in microseconds since 1970."""
     visible: tuple[str, ...]
     """The columns that the work is about."""
+    tasks: int = 1
+    """Of each worker: where it has several, they are numbered through."""
 
     def start(self, task: Task, worker: int, batch: int) -> "Timed":
         """Watch a task of a worker."""
@@ -92,7 +94,7 @@ class Timed:
         except Exception as error:
             where = _failing_bucket(self._task, table, self._watch)
             raise RuntimeError(
-                f"worker {self._worker} failed in micro-batch {self._batch} on {where}: "
+                f"{self._name} failed in micro-batch {self._batch} on {where}: "
                 f"{type(error).__name__}: {error}"
             ) from error
         self._busy += time.perf_counter() - begin
@@ -109,11 +111,16 @@ class Timed:
             made = list(self._task.finish())
         except Exception as error:
             raise RuntimeError(
-                f"worker {self._worker} failed in micro-batch {self._batch} when it put together "
-                f"what it had: {type(error).__name__}: {error}"
+                f"{self._name} failed in micro-batch {self._batch} when it put together what it "
+                f"had: {type(error).__name__}: {error}"
             ) from error
         self._busy += time.perf_counter() - begin
         return made
+
+    @property
+    def _name(self) -> str:
+        worker, task = divmod(self._worker, self._watch.tasks)
+        return f"worker {worker}" + (f" (task {task})" if self._watch.tasks > 1 else "")
 
     def report(self) -> WorkerReport:
         """What it did."""

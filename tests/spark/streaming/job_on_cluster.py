@@ -1,9 +1,9 @@
 """A stream that is counted while executors, the driver or control files are taken away.
 
-`python -m tests.spark.stream_on_cluster MASTER PLACEMENT KILL MERGED FOLDER` counts the files in
-FOLDER/in into FOLDER/out, from the checkpoint if there is one; MERGED says where partial results
-meet, in spark or in python. It is a program of its own because a process has one Spark, and because
-it is killed.
+`python -m tests.spark.streaming.job_on_cluster MASTER PLACEMENT KILL MERGED FOLDER` counts the
+files in FOLDER/in into FOLDER/out, from the checkpoint if there is one; MERGED says where partial
+results meet, in spark or in python. It is a program of its own because a process has one Spark, and
+because it is killed.
 """
 
 import os
@@ -54,7 +54,7 @@ class FatalCount(sy.Count):
 
 
 STREAMING = {
-    "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
+    "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[3]),
     "spark.locality.wait": "1s",
     "spark.sql.shuffle.partitions": str(WORKERS),
     **STATE_IN_ROCKSDB,

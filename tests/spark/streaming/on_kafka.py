@@ -1,7 +1,7 @@
 """A word count from Kafka to Kafka, whose broker goes away for a while in the middle.
 
-`python -m tests.spark.on_kafka PLACEMENT FOLDER` writes what came of it as JSON. It is a program of
-its own because Spark takes jars only when it starts.
+`python -m tests.spark.streaming.on_kafka PLACEMENT FOLDER` writes what came of it as JSON. It is a
+program of its own because Spark takes jars only when it starts.
 """
 
 import json
@@ -19,7 +19,7 @@ import steelyard as sy
 from steelyard.spark.session import CHECKPOINTS_ON_DISK, STATE_IN_ROCKSDB
 
 MESSAGES, WORKERS = 200_000, 4
-SCRIPT = Path(__file__).parents[2] / "scripts" / "kafka"
+SCRIPT = Path(__file__).parents[3] / "scripts" / "kafka"
 
 
 def kafka(*arguments):

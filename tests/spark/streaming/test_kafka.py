@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.spark.on_kafka import MESSAGES
+from tests.spark.streaming.on_kafka import MESSAGES
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 @pytest.mark.parametrize("placement", ["pull", "delegated"])
 def test_words_are_counted_exactly(tmp_path, placement):
     """Every message once, null keys too; latencies are told from Kafka's own times."""
-    command = [sys.executable, "-m", "tests.spark.on_kafka", placement, str(tmp_path)]
+    command = [sys.executable, "-m", "tests.spark.streaming.on_kafka", placement, str(tmp_path)]
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
     assert ran.returncode == 0, ran.stderr[-3000:]

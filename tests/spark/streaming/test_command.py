@@ -20,7 +20,6 @@ from steelyard.spark.session import STATE_IN_ROCKSDB
 pytestmark = [
     pytest.mark.streaming,
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:4 workers share 2 slots"),
     pytest.mark.classic_only(reason="commands find a Spark that runs in their process"),
 ]
 

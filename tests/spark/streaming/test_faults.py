@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.spark.stream_on_cluster import EACH, FILES
+from tests.spark.streaming.job_on_cluster import EACH, FILES
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -55,7 +55,7 @@ def written(folder):
 
 def program(folder, *arguments):
     """The program, in a process group of its own."""
-    command = [sys.executable, "-m", "tests.spark.stream_on_cluster", *arguments]
+    command = [sys.executable, "-m", "tests.spark.streaming.job_on_cluster", *arguments]
     log = (folder / "log").open("ab")
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     with log:

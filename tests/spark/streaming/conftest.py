@@ -1,0 +1,41 @@
+"""A small stream, and the state that workers who stay need."""
+
+import pytest
+
+from steelyard.spark.session import STATE_IN_ROCKSDB
+from tests.spark.streaming.running import EACH, FILES, stream_of
+
+((PROVIDER, ROCKSDB),) = STATE_IN_ROCKSDB.items()
+
+
+@pytest.fixture(scope="module")
+def state_in_rocksdb(spark):
+    """Workers that stay need it."""
+    before = spark.conf.get(PROVIDER)
+    spark.conf.set(PROVIDER, ROCKSDB)
+    yield
+    spark.conf.set(PROVIDER, before)
+
+
+@pytest.fixture(scope="module")
+def rows(spark):
+    """Half of the rows have one key, some have none, the others 300."""
+    return spark.range(0, FILES * EACH, 1, FILES).selectExpr(
+        "if(id % 2 = 0, 'hot', if(id % 40 = 1, null, string(id % 300))) AS page",
+        "id",
+        "timestamp_seconds(id * 10) AS at",
+    )
+
+
+@pytest.fixture(scope="module")
+def files(rows, tmp_path_factory):
+    """A folder with one file for each micro-batch."""
+    folder = str(tmp_path_factory.mktemp("stream") / "in")
+    rows.write.parquet(folder)
+    return folder
+
+
+@pytest.fixture
+def stream(spark, files):
+    """All files, one after the other."""
+    return stream_of(spark, files)

@@ -1,0 +1,157 @@
+"""Streams that stop, lose their control files or meet each other."""
+
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import steelyard as sy
+from tests.spark.streaming.running import (
+    EACH,
+    FILES,
+    PLACEMENTS,
+    SCHEMA,
+    group,
+    heard,
+    last_of,
+    run_into,
+    stream_of,
+    table,
+    truth,
+)
+
+pytestmark = [
+    pytest.mark.streaming,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("state_in_rocksdb"),
+]
+
+
+def test_what_a_restart_may_change(spark, rows, files, tmp_path):
+    """The number of buckets, as results do not depend on it; not the number of those who stay."""
+    (tmp_path / "in").mkdir()
+    parts = sorted(Path(files).glob("*.parquet"))
+    written = []
+    for part, buckets in zip(parts, (8192, 4096, 8192, 512), strict=True):
+        shutil.copy(part, tmp_path / "in" / part.name)
+        grouped = group(stream_of(spark, tmp_path / "in"), tmp_path, buckets=buckets)
+        found = grouped.aggregate(sy.Count(), sy.CollectSet("id"))
+        written += run_into(tmp_path / "out", found, tmp_path / "checkpoint")
+    counts = {key: count for key, (count, _) in truth(rows).items()}
+    assert counts == {key: row[0] for key, row in last_of(written).items()}
+    stays = group(stream_of(spark, files), tmp_path / "b", "delegated").aggregate(sy.Count())
+    table(stays, tmp_path / "other checkpoint")
+    with pytest.raises(ValueError, match="is of 4 delegated workers, and their number is fixed"):
+        group(stream_of(spark, files), tmp_path / "b", "delegated", workers=3)
+
+
+def test_a_restart_goes_on_and_lost_control_files_cost_nothing(spark, rows, files, tmp_path):
+    """Checkpoint and control path are resumed; then the control path is gone."""
+    (tmp_path / "in").mkdir()
+    parts = sorted(Path(files).glob("*.parquet"))
+    written = []
+    for number, part in enumerate(parts):
+        shutil.copy(part, tmp_path / "in" / part.name)
+        if number == 2:
+            shutil.rmtree(tmp_path / "control")
+        grouped = group(stream_of(spark, tmp_path / "in"), tmp_path, "delegated")
+        learned = grouped.controller.version.plan is not None
+        assert learned == (number in (1, 3))
+        counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+        written += run_into(tmp_path / "out", counts, tmp_path / "checkpoint")
+        heard(grouped, 1)
+    assert truth(rows) == last_of(written)
+
+
+@PLACEMENTS
+def test_control_files_may_be_deleted_while_it_runs(rows, stream, tmp_path, placement):
+    """All of them, again and again."""
+    is_over = threading.Event()
+
+    def delete():
+        while not is_over.wait(0.2):
+            shutil.rmtree(tmp_path / "control", ignore_errors=True)
+
+    deleting = threading.Thread(target=delete)
+    grouped = group(stream, tmp_path, placement)
+    counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+    deleting.start()
+    try:
+        written = table(counts, tmp_path / "checkpoint")
+    finally:
+        is_over.set()
+        deleting.join()
+    assert truth(rows) == last_of(written)
+
+
+def test_two_queries_on_one_control_path_are_refused(stream, rows, tmp_path):
+    """In one sentence, which reaches whoever started the second; the first goes on."""
+    owner = tmp_path / "control" / "owner"
+    first = group(stream, tmp_path).aggregate(sy.Count(), sy.Sum("id"))
+    writer = first.writeStream.outputMode("update").format("memory").queryName("first_of_two")
+    running = writer.option("checkpointLocation", str(tmp_path / "first")).start()
+    try:
+        deadline = time.time() + 60
+        while not owner.exists() and time.time() < deadline:
+            time.sleep(0.05)
+        second = group(stream, tmp_path).aggregate(sy.Count())
+        sentence = f"is in use by the query {running.id}; give each query a path"
+        with pytest.raises(Exception, match=sentence):
+            table(second, tmp_path / "second")
+        running.processAllAvailable()
+        assert running.isActive
+    finally:
+        running.stop()
+    written = [tuple(row) for row in first.sparkSession.table("first_of_two").collect()]
+    assert truth(rows) == last_of(written)
+    deadline = time.time() + 30
+    while owner.exists() and time.time() < deadline:
+        time.sleep(0.05)
+    assert not owner.exists(), "a query that ended leaves the path to others"
+
+
+@PLACEMENTS
+def test_a_poison_row_is_named_and_mended(rows, stream, tmp_path, placement):
+    """The message tells the worker and the bucket; a restart with a better function goes on."""
+
+    def fragile(rows: pa.Table) -> pa.Table:
+        if 4711 in rows["id"].to_pylist():
+            raise ValueError("cannot read this")
+        return rows.select(["id"])
+
+    poison = rows.where("id = 4711").selectExpr("pmod(xxhash64(page), 8192)").first()[0]
+    failing = group(stream, tmp_path, placement).map_arrow(fragile, "id long")
+    sentence = rf"worker \d failed in micro-batch \d on rows of bucket {poison} of keys: ValueError"
+    with pytest.raises(Exception, match=sentence):
+        run_into(tmp_path / "out", failing, tmp_path / "checkpoint", "append")
+    mended = group(stream, tmp_path, placement).map_arrow(lambda t: t.select(["id"]), "id long")
+    run_into(tmp_path / "out", mended, tmp_path / "checkpoint", "append")
+    folders = (tmp_path / "out").glob("*")
+    ids = [i for folder in folders for i in pq.read_table(folder)["id"].to_pylist()]
+    assert list(range(FILES * EACH)) == sorted(ids)
+
+
+def test_state_of_another_number_of_workers_is_refused(spark, files, tmp_path):
+    """By the state itself too, where the control path does not know of it."""
+    shutil.copytree(files, tmp_path / "in")
+
+    def run(workers, control):
+        before = spark.conf.get("spark.sql.shuffle.partitions")
+        spark.conf.set("spark.sql.shuffle.partitions", str(workers))
+        try:
+            frame = stream_of(spark, tmp_path / "in")
+            settings = {"workers": workers, "control": tmp_path / control, "period": 8}
+            grouped = sy.group_by(frame, "page", placement="delegated", **settings)
+            run_into(tmp_path / "out", grouped.aggregate(sy.Count()), tmp_path / "checkpoint")
+        finally:
+            spark.conf.set("spark.sql.shuffle.partitions", before)
+
+    run(3, "first")
+    more = spark.createDataFrame([("hot", 1, None)], SCHEMA).coalesce(1)
+    more.write.mode("append").parquet(str(tmp_path / "in"))
+    with pytest.raises(Exception, match="has the state of 3 workers, and now there are 2"):
+        run(2, "second")

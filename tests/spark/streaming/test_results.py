@@ -1,0 +1,162 @@
+"""Consistent grouping on streams: exact results, and workers that learn."""
+
+import time
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+import steelyard as sy
+from steelyard.control.history import Slot
+from tests.spark.streaming.running import (
+    EACH,
+    FILES,
+    PLACEMENTS,
+    group,
+    heard,
+    last_of,
+    start,
+    table,
+    truth,
+)
+
+pytestmark = [
+    pytest.mark.streaming,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("state_in_rocksdb"),
+]
+
+
+@PLACEMENTS
+def test_counts_are_exact(rows, stream, tmp_path, placement):
+    """Null keys too; in the history every message is there, and the workers are balanced."""
+    grouped = group(stream, tmp_path, placement)
+    counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+    assert ["page", "count", "sum(id)"] == counts.columns
+    assert truth(rows) == last_of(table(counts, tmp_path / "checkpoint"))
+    slots = heard(grouped, FILES)
+    assert [EACH] * FILES == [slot.messages for slot in slots]
+    assert list(range(FILES)) == [slot.batch for slot in slots]
+    assert ("hot", 0.5) == (slots[0].hot_keys[0].key, pytest.approx(slots[0].hot_keys[0].share))
+    assert max(worker.share for slot in slots for worker in slot.workers) < 0.3
+    if placement == "delegated":
+        assert {400} == {sum(worker.virtual_workers for worker in s.workers) for s in slots}
+    assert slots == [Slot.from_json(line) for line in grouped.control.history()]
+
+
+@PLACEMENTS
+def test_sketches_and_own_aggregators_merge(rows, stream, tmp_path, placement):
+    """What Spark cannot merge; only keys that changed are written."""
+    grouped = group(stream, tmp_path, placement)
+    found = grouped.aggregate(sy.Count(), sy.Sum("id"), sy.CollectSet("id"))
+    written = table(found, tmp_path / "checkpoint")
+    best = last_of([row[:3] for row in written])
+    assert truth(rows) == best
+    largest = max((row[3] for row in written if row[0] == "hot"), key=len)
+    assert list(range(0, FILES * EACH, 2)) == sorted(largest)
+    assert FILES == len([row for row in written if row[0] == "hot"])
+
+
+@PLACEMENTS
+def test_functions_run_at_workers(stream, tmp_path, placement):
+    """Every row once, whichever worker has it."""
+
+    def numbers(rows: pa.Table) -> pa.Table:
+        assert rows.column_names == ["page", "id", "at"]
+        return pa.table({"number of": rows["id"], "x.y": pa.nulls(rows.num_rows, pa.string())})
+
+    grouped = group(stream, tmp_path, placement)
+    found = grouped.map_arrow(numbers, "`number of` long, `x.y` string")
+    assert ["number of", "x.y"] == found.columns
+    written = table(found, tmp_path / "checkpoint", "append")
+    assert list(range(FILES * EACH)) == sorted(row[0] for row in written)
+
+
+def test_all_is_told_in_complete_mode(rows, stream, tmp_path):
+    """Without a control path: planned while it is read, and a history all the same."""
+    grouped = sy.group_by(stream, "page", workers=4)
+    counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+    query = start(counts, tmp_path / "checkpoint", "complete")
+    query.awaitTermination()
+    found = counts.sparkSession.table(query.name).collect()
+    assert truth(rows) == {(row[0],): tuple(row[1:]) for row in found}
+    assert FILES == len(heard(grouped, FILES))
+
+
+@pytest.mark.parametrize("placement", ["pull", "delegated"])
+def test_types_are_sparks_own(spark, tmp_path, placement):
+    """Keys and results of types that Arrow and Spark have different names for."""
+    numbers = spark.range(0, 600, 1, 1).selectExpr(
+        "id % 3 = 0 AS yes",
+        "timestamp_ntz '2026-01-01 00:00:00' + make_dt_interval(int(id % 4)) AS naive",
+        "date_add(date '2026-01-01', int(id % 2)) AS day",
+        "cast(id % 5 AS decimal(9, 2)) AS price",
+        "cast(string(id % 2) AS binary) AS raw",
+        "if(id % 7 = 0, null, cast(id / 10000 AS decimal(18, 4))) AS cost",
+        "timestamp_ntz '2026-01-01 00:00:00' + make_dt_interval(0, int(id)) AS when",
+    )
+    numbers.write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema(numbers.schema).parquet(str(tmp_path / "in"))
+    keys = ["yes", "naive", "day", "price", "raw"]
+    grouped = sy.group_by(
+        stream, *keys, workers=4, placement=placement, control=tmp_path / "control"
+    )
+    results = [sy.Count("cost"), sy.Sum("cost"), sy.Mean("cost"), sy.Min("when"), sy.Max("cost")]
+    ours = grouped.aggregate(*results)
+    theirs = numbers.groupBy(*keys).agg(
+        F.count("cost"), F.sum("cost"), F.avg("cost"), F.min("when"), F.max("cost")
+    )
+    kinds = [field.dataType for field in theirs.schema]
+    assert kinds == [field.dataType for field in ours.schema]
+    assert sorted(map(str, theirs.collect())) == sorted(
+        map(str, spark.createDataFrame(table(ours, tmp_path / "cp"), theirs.schema).collect())
+    )
+
+
+def test_weights_schemes_and_plans(stream, rows, tmp_path):
+    """As for frames that end."""
+    weighed = sy.group_by(stream.withColumn("w", F.lit(2.5)), "page", workers=4, weight="w")
+    assert truth(rows) == last_of(
+        table(weighed.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "weighed")
+    )
+    schemed = group(stream, tmp_path, scheme=sy.schemes.named("porc"))
+    assert truth(rows) == last_of(
+        table(schemed.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "schemed")
+    )
+    shares = [worker.share for worker in heard(schemed, FILES)[-1].workers]
+    assert max(shares) < 0.3
+    plan = sy.plan(rows, "page", workers=4)
+    planned = sy.group_by(stream, "page", workers=4, plan=plan)
+    assert truth(rows) == last_of(
+        table(planned.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "planned")
+    )
+
+
+def test_latencies_are_told_from_the_time_of_arrival(stream, tmp_path):
+    """A column of times, or Kafka's own."""
+    now = stream.withColumn("came", F.timestamp_seconds(F.lit(time.time() - 100)))
+    grouped = sy.group_by(now, "page", workers=2, arrived="came")
+    table(grouped.aggregate(sy.Count()), tmp_path / "checkpoint")
+    slot = heard(grouped, 1)[0]
+    assert 90 < slot.p50 <= slot.p99 < 250
+    kafka = stream.selectExpr("'t' AS topic", "1 AS partition", "id AS offset", "at AS timestamp")
+    grouped = sy.group_by(kafka.withColumn("key", F.lit("k")), "key", workers=2)
+    assert ("timestamp", ("partition", "offset")) == (grouped.arrived, grouped.salts)
+
+
+def test_a_clock_that_is_behind_shows_no_latency(stream, rows, tmp_path):
+    """Messages that seem to come from the future are counted like others."""
+    soon = stream.withColumn("came", F.timestamp_seconds(F.lit(time.time() + 10_000)))
+    grouped = sy.group_by(soon, "page", workers=2, arrived="came")
+    counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+    assert truth(rows) == last_of(table(counts, tmp_path / "checkpoint"))
+    assert all(0 < slot.p99 < 0.001 for slot in heard(grouped, FILES))
+
+
+def test_a_shuffled_stream_is_routed_by_content(rows, stream, tmp_path):
+    """With a control path; every key is whole until the first slot has been counted."""
+    grouped = group(stream.repartition(2), tmp_path)
+    counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+    assert truth(rows) == last_of(table(counts, tmp_path / "checkpoint"))
+    slots = heard(grouped, FILES)
+    assert max(worker.share for worker in slots[0].workers) >= 0.5
