@@ -120,7 +120,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--placement", default="delegated", choices=["delegated", "pull"])
-    parser.add_argument("--kill-every", type=float, default=25.0, help="seconds, on average")
+    parser.add_argument("--kill-every", type=float, default=45.0, help="seconds, on average")
     parser.add_argument("--seed", type=int, default=None)
     given = parser.parse_args()
     console = Console(width=120)

@@ -100,7 +100,11 @@ def stream(
     except ValueError as error:
         complain(error)
     with ExitStack() as cleaning:
-        folder = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="steelyard-")))
+        folder = Path(
+            cleaning.enter_context(
+                tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
+            )
+        )
         with complaints.status("Starting Spark"):
             starting = session("steelyard stream", master, more, folder / "spark.log")
             spark = cleaning.enter_context(starting)
@@ -132,13 +136,19 @@ def stream(
             newest[:] = by_size.limit(_ROWS).collect()
 
         query = goes_to.start(results, checkpoint or str(folder / "cp"), once=once, show=show)
-        failed = _watch(query, lambda: _screen(grouped.history(), newest, results.columns))
+        failed = _watch(
+            query,
+            lambda: _screen(grouped.history(), newest, results.columns),
+            lambda: grouped.await_reports(query),
+        )
     if failed is not None:
         complaints.print(f"[red]The query failed:[/red] {failed}", soft_wrap=True)
         raise typer.Exit(1)
 
 
-def _watch(query: "Running", screen: Callable[[], RenderableType]) -> Exception | None:
+def _watch(
+    query: "Running", screen: Callable[[], RenderableType], await_reports: Callable[[], None]
+) -> Exception | None:
     """Show what happens until the query ends, or somebody ends it; what it failed with."""
     # Spark's own way is to cancel the jobs first, and the query would seem to have failed.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -154,7 +164,7 @@ def _watch(query: "Running", screen: Callable[[], RenderableType]) -> Exception 
     finally:
         query.stop()
         signal.signal(signal.SIGINT, before)
-    time.sleep(0.5)  # the last reports are on their way
+    await_reports()
     console.print(screen())
     return None if was_stopped else query.exception()
 

@@ -82,7 +82,8 @@ class Controller:
         self._sides = [self._rules.worker(slot=1.0) for _ in range(workers)]
         self._slots = int(learned.get("slots", 0))
         self._has_counted = bool(learned.get("planner", {}).get("has_counted"))
-        self._last_batch = -1
+        self.last_batch = -1
+        """The micro-batch that was heard of last."""
         self.history: deque[Slot] = deque(maxlen=_HISTORY)
         self._begin_slot()
         self._so_far = (int(learned.get("messages", 0)), int(learned.get("moves", 0)))
@@ -94,7 +95,7 @@ class Controller:
 
     def begin_run(self) -> None:
         """A query has begun, perhaps anew: micro-batches may be numbered from 0 again."""
-        self._last_batch = -1
+        self.last_batch = -1
 
     def finish_batch(
         self,
@@ -108,9 +109,9 @@ class Controller:
 
         Reports that come again, and those of other batches, do not count.
         """
-        if batch <= self._last_batch:
+        if batch <= self.last_batch:
             return None
-        self._last_batch = batch
+        self.last_batch = batch
         for source in {(r.source, r.part): r for r in sources if r.batch == batch}.values():
             if source.counts.size == self._counts.size:
                 self._counts += source.counts
@@ -159,7 +160,7 @@ class Controller:
         self._so_far = (self._so_far[0] + messages, self._so_far[1] + len(moves))
         slot = Slot(
             slot=self._slots,
-            batch=self._last_batch,
+            batch=self.last_batch,
             time=now,
             seconds=self._seconds,
             messages=messages,

@@ -26,9 +26,6 @@ from steelyard.spark.grouping import group_by
 from steelyard.spark.machines import Machines, SlowCount
 from steelyard.validation import require_between, require_whole
 
-_LATE = 10.0
-"""Seconds that the last reports may take after the end of a query."""
-
 
 @dataclass(frozen=True)
 class Setting:
@@ -156,7 +153,7 @@ def compare(
                     arrived="came",
                 )
             own = folder / f"checkpoint of {name}"
-            slots = _run(grouped, setting, own, number, partial(watch, name))
+            slots = _run(grouped, setting, own, partial(watch, name))
             runs.append(Run(name, setting, slots))
     return runs, keys
 
@@ -174,23 +171,23 @@ def _run(
     grouped: Grouped,
     setting: Setting,
     checkpoint: Path,
-    batches: int,
     watch: Callable[[Slot], None],
 ) -> tuple[Slot, ...]:
     counts = grouped.aggregate(SlowCount(setting.machines))
     writer = counts.writeStream.outputMode("update").format("noop")
     writer = writer.option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
-    seen, over = 0, None
+    seen = 0
     try:
-        # When it is over, the last reports may still be on their way.
-        while seen < batches and (over is None or time.monotonic() < over + _LATE):
+        is_over = False
+        while not is_over:
+            if not query.isActive:
+                query.awaitTermination()  # raises what it has failed of
+                grouped.await_reports(query)
+                is_over = True
             for slot in grouped.history()[seen:]:
                 watch(slot)
                 seen += 1
-            if over is None and not query.isActive:
-                query.awaitTermination()  # raises what it has failed of
-                over = time.monotonic()
             time.sleep(0.1)
     finally:
         query.stop()

@@ -3,6 +3,7 @@
 A streaming frame and its key enter; a streaming frame of results leaves.
 """
 
+import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StringType, StructField, StructType
 
 from steelyard.aggregators import Aggregation, Aggregator, Max
@@ -88,6 +90,16 @@ class StreamGrouped(Grouped):
     def history(self) -> list[Slot]:
         """What happened, slot by slot: shares, states and latencies of workers, moves, hot keys."""
         return list(self.controller.history)
+
+    def await_reports(self, query: StreamingQuery, seconds: float = 10.0) -> None:
+        """Wait until the history knows of all that a query has done, which Spark tells a bit later.
+
+        After so many seconds it is taken as it is.
+        """
+        told = [p for p in query.recentProgress if f"{self._name}_workers" in p.observedMetrics]
+        end = time.monotonic() + seconds
+        while told and self.controller.last_batch < told[-1].batchId and time.monotonic() < end:
+            time.sleep(0.02)
 
     def serve_metrics(self, port: int, address: str = "127.0.0.1") -> "MetricsServer":
         """Tell Prometheus of the newest slot, at /metrics on this port, until it is closed.
