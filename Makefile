@@ -70,8 +70,9 @@ test-kafka: setup ## count from Kafka to Kafka, with a broker that is restarted 
 	@$(BIN)/python -m pytest -m kafka tests/spark
 
 .PHONY: test-latest
-test-latest: check-machine $(LATEST) ## the Spark tests on the newest Spark, in .venv-latest
+test-latest: check-machine $(LATEST) ## the Spark tests, and some of streams, on the newest Spark
 	@.venv-latest/bin/python -m pytest $(SPARK_TESTS)
+	@.venv-latest/bin/python -m pytest tests/spark/streaming/test_results.py
 
 .PHONY: lint
 lint: setup ## check style, types and import layers

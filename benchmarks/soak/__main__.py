@@ -76,7 +76,7 @@ class Soak:
 
     def kill_somebody(self, drivers_too: bool) -> None:
         """An executor; or, one time in three, the driver with all that is below it."""
-        executors = [process for process in self.processes() if process.kind == "executors"]
+        executors = [process for process in self.processes() if process.kind == "executor"]
         if drivers_too and self.chance.random() < 1 / 3:
             self.stop()
             self.start()
@@ -93,10 +93,11 @@ class Soak:
             self.start()
 
     def weigh(self, at: float) -> None:
-        sums: dict[str, float] = defaultdict(float)
+        """The largest process of each kind: how many there are depends on who was killed."""
+        largest: dict[str, float] = defaultdict(float)
         for process in self.processes():
-            sums[process.kind] += process.megabytes
-        self.memory += [(at, kind, size) for kind, size in sums.items()]
+            largest[process.kind] = max(largest[process.kind], process.megabytes)
+        self.memory += [(at, kind, size) for kind, size in largest.items()]
 
     def is_exact(self) -> bool:
         """Whether what was written last of every key is the truth."""
@@ -181,7 +182,8 @@ def _disturb(soak: Soak, seconds: float, kill_every: float) -> None:
 
 def _show_memory(samples: list[tuple[float, str, float]], console: Console) -> bool:
     """A table, and whether memory is as much at the end as after the last death of a driver."""
-    shown = table("Memory (MB), medians", "of", "60 to 75 % of the time", "the last 15 %", "")
+    title = "Memory (MB) of the largest process of each kind, medians"
+    shown = table(title, "of", "60 to 75 % of the time", "the last 15 %", "")
     is_flat = True
     for kind in sorted({kind for _, kind, _ in samples}):
         middle = [size for at, of, size in samples if of == kind and 0.6 < at < 0.75]

@@ -19,10 +19,10 @@ class Process:
     def kind(self) -> str:
         """driver, executor or python."""
         if "CoarseGrainedExecutorBackend" in self.command:
-            return "executors"
+            return "executor"
         if "java" in self.command.split("\0")[0]:
             return "driver's JVM"
-        return "Python of workers" if "pyspark" in self.command else "driver's Python"
+        return "a worker's Python" if "pyspark" in self.command else "driver's Python"
 
 
 def below(pid: int) -> list[Process]:

@@ -1,12 +1,15 @@
 """What a micro-batch costs that has no work to speak of, against Spark's own way by key.
 
-Small ones show what is paid for each micro-batch, large ones what is paid for each row.
+Small ones show what is paid for each micro-batch, large ones what is paid for each row. Workers
+that stay are also compared with workers that stay without us, whose rows go through pandas one by
+one: in small micro-batches only.
 """
 
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from statistics import median
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,9 +49,12 @@ def overhead(bench: Bench) -> Measured:
     with local() as spark:
         for each in _FILES_EACH:
             files = _stream(bench, each)
-            best = dict.fromkeys(ways, float("inf"))
+            compared = dict(ways)
+            if each == min(_FILES_EACH):
+                compared["by key to workers that stay, counted in pandas, merged"] = staying_by_key
+            best = dict.fromkeys(compared, float("inf"))
             for turn in range(_ROUNDS + 1):
-                for name, way in ways.items():
+                for name, way in compared.items():
                     taken = _seconds(spark, files, each, way, str(bench.fresh()))
                     bench.console.print(f"  {name}: {taken:.2f} s", style="dim")
                     if turn:  # the first one warms up
@@ -86,6 +92,34 @@ def by_key(stream: DataFrame) -> DataFrame:
             yield from counted.rename_columns(["page", "n"]).to_batches()
 
     counted = stream.repartition(WORKERS, "page").mapInArrow(count, "page string, n long")
+    return counted.groupBy("page").agg(F.sum("n").alias("count"))
+
+
+def staying_by_key(stream: DataFrame) -> DataFrame:
+    """The same with a stateful operator, which keeps its workers where they are."""
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+    class Count(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            self.rows = handle.getValueState("rows", "rows long")
+
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: N802, N803
+            import pandas as pd
+
+            counted = pd.concat([frame["page"] for frame in rows]).value_counts()
+            before = self.rows.get()[0] if self.rows.exists() else 0
+            self.rows.update((before + int(counted.sum()),))
+            yield counted.rename("n").rename_axis("page").reset_index()
+
+        def close(self) -> None:
+            pass
+
+    worker = F.pmod(F.hash("page"), F.lit(WORKERS)).alias("worker")
+    counted = (
+        stream.select("page", worker)
+        .groupBy("worker")
+        .transformWithStateInPandas(Count(), "page string, n long", "Update", "None")
+    )
     return counted.groupBy("page").agg(F.sum("n").alias("count"))
 
 

@@ -100,11 +100,9 @@ def stream(
     except ValueError as error:
         complain(error)
     with ExitStack() as cleaning:
-        folder = Path(
-            cleaning.enter_context(
-                tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
-            )
-        )
+        # Spark may still write to it when it goes.
+        made = tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
+        folder = Path(cleaning.enter_context(made))
         with complaints.status("Starting Spark"):
             starting = session("steelyard stream", master, more, folder / "spark.log")
             spark = cleaning.enter_context(starting)

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, Row
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from steelyard.aggregators import Aggregator
@@ -32,6 +33,10 @@ class Grouped(ABC):
 
     def history(self) -> list[Slot]:
         """What happened in a stream, slot by slot."""
+        raise ValueError("only a stream has a history")
+
+    def await_reports(self, query: StreamingQuery, seconds: float = 10.0) -> None:
+        """Wait until the history of a stream knows of all that its query has done."""
         raise ValueError("only a stream has a history")
 
     def serve_metrics(self, port: int, address: str = "127.0.0.1") -> "MetricsServer":
