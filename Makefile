@@ -50,7 +50,7 @@ demo: setup ## count a skewed stream on Spark, by workers of which some are slow
 
 .PHONY: test
 test: lint ## lint, types, layers, and the tests with coverage
-	@$(BIN)/python -m pytest $(QUICK) --numprocesses 2 --dist loadgroup \
+	@$(BIN)/python -m pytest $(QUICK) --numprocesses 2 --dist loadfile \
 		--cov --cov-report=term --cov-fail-under=95
 
 .PHONY: test-connect

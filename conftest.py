@@ -44,11 +44,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--connect", action="store_true", help="run Spark tests on Spark Connect")
 
 
-@pytest.hookimpl(tryfirst=True)  # before the marks are read
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what Spark Connect cannot do, and let one process run all that needs Spark."""
-    for item in filter(_needs_spark, items):
-        item.add_marker(pytest.mark.xdist_group("spark"))
+    """Leave out what Spark Connect cannot do."""
     items.sort(key=_needs_spark, reverse=True)  # it takes the longest: it begins first
     if not config.getoption("--connect"):
         return

@@ -50,11 +50,9 @@ def demo(
         made = cleaning.enter_context(tempfile.TemporaryDirectory(prefix="steelyard-demo-"))
         folder = Path(made)
         with complaints.status("Starting Spark"):
-            spark = cleaning.enter_context(
-                session(
-                    "steelyard demo", f"local[{workers}]", STATE_IN_ROCKSDB, folder / "spark.log"
-                )
-            )
+            master, log = f"local[{workers}]", folder / "spark.log"
+            starting = session("steelyard demo", master, STATE_IN_ROCKSDB, log)
+            spark = cleaning.enter_context(starting)
         progress = cleaning.enter_context(progress_bar())
         bar = progress.add_task("Making the stream", total=sum(both))
 
