@@ -83,7 +83,7 @@ class Controller:
         self._slots = int(learned.get("slots", 0))
         self._has_counted = bool(learned.get("planner", {}).get("has_counted"))
         self.last_batch = -1
-        """The micro-batch that was heard of last."""
+        """The micro-batch that was heard of last, and made use of."""
         self.history: deque[Slot] = deque(maxlen=_HISTORY)
         self._begin_slot()
         self._so_far = (int(learned.get("messages", 0)), int(learned.get("moves", 0)))
@@ -111,7 +111,6 @@ class Controller:
         """
         if batch <= self.last_batch:
             return None
-        self.last_batch = batch
         for source in {(r.source, r.part): r for r in sources if r.batch == batch}.values():
             if source.counts.size == self._counts.size:
                 self._counts += source.counts
@@ -131,9 +130,10 @@ class Controller:
         np.maximum(self._backlog, backlog(rows, busy), out=self._backlog)
         self._batches += 1
         self._seconds += seconds
-        if not self._slot_length.is_over(self._batches, self._seconds):
-            return None
-        return self._end_slot(now)
+        is_over = self._slot_length.is_over(self._batches, self._seconds)
+        slot = self._end_slot(batch, now) if is_over else None
+        self.last_batch = batch  # at the end: whoever waits for it finds the slot in the history
+        return slot
 
     @property
     def _tasks(self) -> int:
@@ -148,7 +148,7 @@ class Controller:
         self._latencies = np.zeros((self.workers, LATENCY_BINS), np.int64)
         self._batches, self._seconds = 0, 0.0
 
-    def _end_slot(self, now: float) -> Slot:
+    def _end_slot(self, batch: int, now: float) -> Slot:
         self._slots += 1
         owned = self._owned()
         if self._counts.any():
@@ -160,7 +160,7 @@ class Controller:
         self._so_far = (self._so_far[0] + messages, self._so_far[1] + len(moves))
         slot = Slot(
             slot=self._slots,
-            batch=self.last_batch,
+            batch=batch,
             time=now,
             seconds=self._seconds,
             messages=messages,
