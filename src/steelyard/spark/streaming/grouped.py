@@ -22,12 +22,7 @@ from steelyard.control.history import Slot
 from steelyard.control.store import ControlStore
 from steelyard.routing_plan import RoutingPlan
 from steelyard.spark import packing
-from steelyard.spark.columns import (
-    HIDDEN,
-    Key,
-    named,
-    salt_of,
-)
+from steelyard.spark.columns import HIDDEN, Key, named, salt_of
 from steelyard.spark.grouped import Grouped
 from steelyard.spark.native_routing import BIN, with_bin
 from steelyard.spark.scans import repeats_its_order
@@ -37,10 +32,7 @@ from steelyard.spark.streaming import workers as at_work
 from steelyard.spark.streaming.listening import ControlLoop, listen
 from steelyard.spark.streaming.merging import is_native, merged, states_of
 from steelyard.spark.streaming.processors import stateful
-from steelyard.spark.streaming.settings import (
-    TIME,
-    Windows,
-)
+from steelyard.spark.streaming.settings import TIME, Windows
 from steelyard.spark.working import Add, Function, Map, Worker
 
 if TYPE_CHECKING:
@@ -50,8 +42,6 @@ if TYPE_CHECKING:
 _BUCKET, _SALT, _HASH = f"{HIDDEN}bucket", f"{HIDDEN}salt", f"{HIDDEN}hash"
 _WEIGHT, _ARRIVED = f"{HIDDEN}weight", f"{HIDDEN}arrived"
 _PANE, _SHARD = f"{HIDDEN}pane", f"{HIDDEN}shard"
-
-_BLOCKS = "bin int, block binary"
 
 _SHARDS = 64
 """Where partial states meet that Spark cannot merge; part of the checkpoint: never change it."""
@@ -356,7 +346,7 @@ class StreamGrouped(Grouped):
 
     @property
     def _blocks(self) -> StructType:
-        return self._session.createDataFrame([], _BLOCKS).schema
+        return self._spark_schema(at_work.BLOCKS)
 
     def _spark_schema(self, schema: pa.Schema) -> StructType:
         """What Spark makes of Arrow's types; times without a zone stay so."""
