@@ -58,12 +58,13 @@ test-connect: setup ## the Spark tests through a Spark Connect server
 	@$(BIN)/python -m pytest --connect $(SPARK_TESTS)
 
 .PHONY: test-cluster
-test-cluster: setup ## kill executors of a small cluster, and run on one without this package
+test-cluster: setup ## kill executors and drivers of a small cluster, poison rows, lose control files
 	@$(BIN)/python -m pytest -m cluster tests/spark
+	@$(BIN)/python -m pytest --cluster -m faults tests/spark
 
 .PHONY: test-streaming
 test-streaming: setup ## streaming queries: exact results, restarts, lost control files
-	@$(BIN)/python -m pytest -m streaming tests/spark
+	@$(BIN)/python -m pytest -m 'streaming and not faults' tests/spark
 
 .PHONY: test-kafka
 test-kafka: setup ## count from Kafka to Kafka, with a broker that is restarted on the way

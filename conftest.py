@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +41,9 @@ SERVER = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--connect`: the same tests, through a Spark Connect server."""
+    """The same tests on another Spark: through a Connect server, or on executors of their own."""
     parser.addoption("--connect", action="store_true", help="run Spark tests on Spark Connect")
+    parser.addoption("--cluster", action="store_true", help="run Spark tests on a local cluster")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -67,8 +69,11 @@ def spark(request: pytest.FixtureRequest) -> Iterator["SparkSession"]:
 
     from steelyard.spark.session import CHECKPOINTS_ON_DISK
 
-    builder = SparkSession.builder.master("local[2]").appName("steelyard tests")
+    on_cluster = request.config.getoption("--cluster")
+    master = "local-cluster[2,1,1024]" if on_cluster else "local[2]"
+    builder = SparkSession.builder.master(master).appName("steelyard tests")
     builder = builder.config(map=SETTINGS | CHECKPOINTS_ON_DISK)
+    builder = builder.config("spark.executorEnv.PYTHONPATH", str(request.config.rootpath))
     if not request.config.getoption("--connect"):
         session = builder.getOrCreate()
         yield session
@@ -85,6 +90,28 @@ def spark(request: pytest.FixtureRequest) -> Iterator["SparkSession"]:
     yield session
     session.stop()
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def bucket() -> Iterator[str]:
+    """A server that speaks S3, on this machine: the address of a bucket that `pyarrow.fs` finds."""
+    from moto.server import ThreadedMotoServer
+    from pyarrow.fs import FileSystem
+
+    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    where = f"?endpoint_override={host}:{port}&scheme=http&region=us-east-1"
+    user = "s3://tester:secret@steelyard"
+    FileSystem.from_uri(f"{user}{where}&allow_bucket_creation=true")[0].create_dir("steelyard")
+    yield f"{user}/{{}}{where}"
+    server.stop()
+
+
+@pytest.fixture
+def remote(bucket: str) -> str:
+    """An address of its own on a store that cannot link files."""
+    return bucket.format(uuid.uuid4().hex)
 
 
 @pytest.fixture(autouse=True)

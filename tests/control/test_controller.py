@@ -145,7 +145,7 @@ def test_lost_files_are_published_again(tmp_path):
     store = ControlStore(tmp_path / "control")
     model = Model([1, 1], controller(2, store=store))
     model.run(3)
-    shutil.rmtree(store.path)
+    shutil.rmtree(store.address)
     model.run(1)
     assert store.read(store.latest()).plan is not None
     assert store.latest() == model.controller.version.number

@@ -70,8 +70,8 @@ def _store(control: str) -> "ControlStore":
         store = ControlStore(control)
     except ValueError as error:
         complain(error)
-    if not store.path.is_dir():
-        complain(ValueError(f"control: there is no folder {str(store.path)!r}"))
+    if not store.exists():
+        complain(ValueError(f"control: there is no folder {store.shown!r}"))
     return store
 
 

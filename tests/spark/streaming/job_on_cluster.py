@@ -1,9 +1,9 @@
 """A stream that is counted while executors, the driver or control files are taken away.
 
-`python -m tests.spark.streaming.job_on_cluster MASTER PLACEMENT KILL MERGED FOLDER` counts the
+`python -m tests.spark.streaming.job_on_cluster PLACEMENT KILL MERGED CONTROL FOLDER` counts the
 files in FOLDER/in into FOLDER/out, from the checkpoint if there is one; MERGED says where partial
-results meet, in spark or in python. It is a program of its own because a process has one Spark, and
-because it is killed.
+results meet, in spark or in python, and CONTROL is the control path. It is a
+program of its own because a process has one Spark, and because it is killed.
 """
 
 import os
@@ -30,9 +30,9 @@ class FatalCount(sy.Count):
     that are run again must not follow it.
     """
 
-    def __init__(self, folder, kill):
+    def __init__(self, folder, control, kill):
         super().__init__()
-        self.folder, self.kill = folder, kill
+        self.folder, self.control, self.kill = folder, control, kill
 
     def add(self, batch, groups):
         """Slowly, and perhaps fatally."""
@@ -45,7 +45,7 @@ class FatalCount(sy.Count):
                 Path(self.folder, "killed").touch(exist_ok=False)
             except FileExistsError:
                 return super().add(batch, groups)
-            store = ControlStore(Path(self.folder, "control"))
+            store = ControlStore(self.control)
             version = store.read(store.latest())
             owners = np.roll(version.owners, 1)
             store.publish(ControlVersion(store.latest() + 1, version.plan, owners))
@@ -61,10 +61,10 @@ STREAMING = {
 }
 
 
-def main(master, placement, kill, merged, folder):
+def main(placement, kill, merged, control, folder):
     """Count until all files are read."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = start(master, **STREAMING)
+    spark = start(**STREAMING)
     try:
         reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
         stream = reader.parquet(f"{folder}/in")
@@ -76,12 +76,14 @@ def main(master, placement, kill, merged, folder):
             "page",
             workers=WORKERS,
             placement=placement,
-            control=f"{folder}/control",
+            control=control,
             # Workers that stay hold partial results over the deaths.
             period=2 if placement == "delegated" else 1,
         )
         more = [sy.Variance("id")] if merged == "python" else []
-        counts = grouped.aggregate(FatalCount(folder, kill == "executor"), sy.Sum("id"), *more)
+        counts = grouped.aggregate(
+            FatalCount(folder, control, kill == "executor"), sy.Sum("id"), *more
+        )
 
         def write(batch, number):
             batch.write.mode("overwrite").parquet(f"{folder}/out/batch={number}")

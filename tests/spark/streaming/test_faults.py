@@ -74,10 +74,16 @@ def finish(started, folder):
     assert (folder / "finished").exists()
 
 
-@pytest.mark.parametrize(("placement", "merged"), [("pull", "spark"), ("delegated", "python")])
-def test_a_killed_executor_and_a_new_version_change_nothing(folder, placement, merged):
+@pytest.mark.parametrize(
+    ("placement", "merged", "control"),
+    [("pull", "spark", "here"), ("delegated", "python", "here"), ("delegated", "spark", "remote")],
+)
+def test_a_killed_executor_and_a_new_version_change_nothing(
+    folder, remote, placement, merged, control
+):
     """In the middle of a micro-batch, between two attempts of its tasks."""
-    finish(program(folder, "local-cluster[3,1,1024]", placement, "executor", merged), folder)
+    path = remote if control == "remote" else str(folder / "control")
+    finish(program(folder, placement, "executor", merged, path), folder)
     assert (folder / "killed").exists(), "nobody was killed"
     assert truth() == written(folder)
 
@@ -86,7 +92,7 @@ def test_a_killed_executor_and_a_new_version_change_nothing(folder, placement, m
 def test_a_killed_driver_goes_on_from_its_checkpoint(folder, placement, merged):
     """Three times, at random moments of three micro-batches."""
     chance = random.Random(placement)  # noqa: S311
-    settings = ("local[2]", placement, "driver", merged)
+    settings = (placement, "driver", merged, str(folder / "control"))
     for batches in range(3):
         started = program(folder, *settings)
         _wait_for_batches(folder, started, batches)

@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import steelyard as sy
+from steelyard.control.history import Slot
+from steelyard.control.store import ControlStore
 from tests.spark.streaming.running import (
     EACH,
     FILES,
@@ -49,6 +51,7 @@ def test_what_a_restart_may_change(spark, rows, files, tmp_path):
         group(stream_of(spark, files), tmp_path / "b", "delegated", workers=3)
 
 
+@pytest.mark.faults
 def test_a_restart_goes_on_and_lost_control_files_cost_nothing(spark, rows, files, tmp_path):
     """Checkpoint and control path are resumed; then the control path is gone."""
     (tmp_path / "in").mkdir()
@@ -67,6 +70,7 @@ def test_a_restart_goes_on_and_lost_control_files_cost_nothing(spark, rows, file
     assert truth(rows) == last_of(written)
 
 
+@pytest.mark.faults
 @PLACEMENTS
 def test_control_files_may_be_deleted_while_it_runs(rows, stream, tmp_path, placement):
     """All of them, again and again."""
@@ -86,6 +90,23 @@ def test_control_files_may_be_deleted_while_it_runs(rows, stream, tmp_path, plac
         is_over.set()
         deleting.join()
     assert truth(rows) == last_of(written)
+
+
+@PLACEMENTS
+def test_a_control_path_on_a_store_that_cannot_link(rows, stream, remote, tmp_path, placement):
+    """The version is asked for once a micro-batch; what was learned is there after a restart."""
+    grouped = group(stream, tmp_path, placement, control=remote)
+    written = table(grouped.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "checkpoint")
+    assert truth(rows) == last_of(written)
+    slots = heard(grouped, FILES)
+    assert [2, FILES] == [slots[0].version, len(slots)]
+    assert slots == [Slot.from_json(line) for line in ControlStore(remote).history()]
+    again = group(stream, tmp_path, placement, control=remote)
+    assert again.controller.version.says(
+        grouped.controller.version.plan, grouped.controller.version.owners
+    )
+    shares = [worker.share for worker in slots[-1].workers]
+    assert max(shares) < 0.4, "by the plan, the hot key with half of the messages is split"
 
 
 def test_two_queries_on_one_control_path_are_refused(stream, rows, tmp_path):
@@ -114,6 +135,7 @@ def test_two_queries_on_one_control_path_are_refused(stream, rows, tmp_path):
     assert not owner.exists(), "a query that ended leaves the path to others"
 
 
+@pytest.mark.faults
 @PLACEMENTS
 def test_a_poison_row_is_named_and_mended(rows, stream, tmp_path, placement):
     """The message tells the worker and the bucket; a restart with a better function goes on."""

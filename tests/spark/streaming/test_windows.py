@@ -55,6 +55,7 @@ def test_windows_are_sparks_own(stream, tmp_path, placement, mode, slide):
     assert len(expected) > 300
 
 
+@pytest.mark.faults
 @PLACEMENTS
 def test_late_messages_are_dropped_as_spark_drops_them(spark, rows, tmp_path, placement):
     """Beyond the watermark, and only those: in the third file are some of the first hours."""

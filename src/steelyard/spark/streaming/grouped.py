@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _BUCKET, _SALT, _HASH = f"{HIDDEN}bucket", f"{HIDDEN}salt", f"{HIDDEN}hash"
 _WEIGHT, _ARRIVED = f"{HIDDEN}weight", f"{HIDDEN}arrived"
-_PANE, _SHARD = f"{HIDDEN}pane", f"{HIDDEN}shard"
+_PANE, _SHARD, _VERSION = f"{HIDDEN}pane", f"{HIDDEN}shard", f"{HIDDEN}version"
 
 _SHARDS = 64
 """Where partial states meet that Spark cannot merge; part of the checkpoint: never change it."""
@@ -314,8 +314,13 @@ class StreamGrouped(Grouped):
             )
         if self.control is None:
             return frame, scheme or here
+        if not self.control.can_pin:
+            # Spark runs a subquery once for each micro-batch, whatever becomes of its tasks.
+            ask = shipped(sources.Asked(self.control.address))
+            asked = self._session.range(0, 1, 1, 1).mapInArrow(ask, "number long")
+            frame = frame.withColumn(_VERSION, asked.scalar())
         return frame, sources.Controlled(
-            path=str(self.control.path),
+            path=self.control.address,
             bucket=_BUCKET,
             salt=_SALT if self.salts else None,
             bins=virtual,
@@ -323,6 +328,7 @@ class StreamGrouped(Grouped):
             workers=self.bins,
             until_planned=here,
             scheme=scheme,
+            asked=None if self.control.can_pin else _VERSION,
         )
 
     def _watch(self, columns: Sequence[str]) -> at_work.Stopwatch:

@@ -128,7 +128,7 @@ def _require_as_many(store: ControlStore, workers: int) -> None:
     before = learned.get("workers", workers)
     if learned.get("source") is not None and before != workers:
         raise ValueError(
-            f"the control path {store.path} is of {before} delegated workers, and their number is "
+            f"the control path {store.shown} is of {before} delegated workers, and their number is "
             f"fixed by the checkpoint: use {before}, or a new checkpoint and a new control path"
         )
 

@@ -44,7 +44,7 @@ class ControlLoop:
             map(WorkerReport.from_json, observed[self.workers]["reports"] or []),
             time.time(),
         )
-        if self._store is not None:
+        if self._store is not None and self._store.can_pin:
             self._check(self._store, str(progress.id), progress.batchId, bool(sources))
             self._store.forget_pins(str(progress.id), progress.batchId)
 
@@ -54,7 +54,7 @@ class ControlLoop:
             _log.warning(
                 "no task has used the control path %s as the driver sees it: executors must see "
                 "the same folder under that name, or nothing is learned",
-                store.path,
+                store.shown,
             )
 
     def release(self, query: str) -> None:

@@ -65,8 +65,27 @@ class FirstChoice(Destinations):
 
 
 @dataclass(frozen=True)
+class Asked:
+    """The newest control version, asked for once in a micro-batch: a row with its number leaves.
+
+    For control paths where tasks cannot pin one. Whoever runs this in a subquery gets the same
+    answer in all attempts of all tasks.
+    """
+
+    path: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            pass
+        query, _, _ = micro_batch()
+        store = ControlStore(self.path)
+        store.claim(query)
+        yield pa.record_batch({"number": pa.array([store.latest()], pa.int64())})
+
+
+@dataclass(frozen=True)
 class Controlled(Destinations):
-    """By the control version that is pinned for the micro-batch: virtual workers, then owners."""
+    """By the control version of the micro-batch: virtual workers, then their owners."""
 
     path: str
     bucket: str
@@ -79,15 +98,34 @@ class Controlled(Destinations):
     """Chooses virtual workers while there is no plan."""
     scheme: Destinations | None = None
     """Chooses virtual workers always, in the place of plans."""
+    asked: str | None = None
+    """The column with the version's number; None: the first task pins it."""
 
     @property
     def columns(self) -> list[str]:
         more = [] if self.scheme is None else self.scheme.columns
-        salt = [] if self.salt is None else [self.salt]
-        return list(dict.fromkeys([self.bucket, *salt, *self.until_planned.columns, *more]))
+        own = [name for name in (self.salt, self.asked) if name is not None]
+        return list(dict.fromkeys([self.bucket, *own, *self.until_planned.columns, *more]))
 
     def start(self) -> Decide:
-        version = self._pinned()
+        store = ControlStore(self.path)
+        if self.asked is None:
+            query, batch, _ = micro_batch()
+            store.claim(query)
+            return self._follow(store.pin(query, batch))
+        name, follow = self.asked, None
+
+        def decide(rows: pa.RecordBatch) -> Bins:
+            nonlocal follow
+            if follow is None:
+                follow = self._follow(store.read(rows.column(name)[0].as_py()))
+            return follow(rows)
+
+        return decide
+
+    def _follow(self, version: ControlVersion | None) -> Decide:
+        if version is not None and not version.fits(self.bins, self.buckets):
+            version = None
         owners = np.arange(self.bins, dtype=np.int64) * self.workers // self.bins
         if version is not None:
             owners = version.owners.astype(np.int64)
@@ -116,14 +154,6 @@ class Controlled(Destinations):
             return spread(np.arange(first - rows.num_rows, first))
 
         return by_place
-
-    def _pinned(self) -> ControlVersion | None:
-        query, batch, _ = micro_batch()
-        store = ControlStore(self.path)
-        store.claim(query)
-        version = store.pin(query, batch)
-        fits = version is not None and version.fits(self.bins, self.buckets)
-        return version if fits else None
 
 
 @dataclass(frozen=True)
