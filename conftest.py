@@ -73,7 +73,9 @@ def spark(request: pytest.FixtureRequest) -> Iterator["SparkSession"]:
     master = "local-cluster[2,1,1024]" if on_cluster else "local[2]"
     builder = SparkSession.builder.master(master).appName("steelyard tests")
     builder = builder.config(map=SETTINGS | CHECKPOINTS_ON_DISK)
-    builder = builder.config("spark.executorEnv.PYTHONPATH", str(request.config.rootpath))
+    if on_cluster:
+        builder = builder.config("spark.executorEnv.PYTHONPATH", str(request.config.rootpath))
+        builder = builder.config("spark.locality.wait", "1s")  # workers share slots
     if not request.config.getoption("--connect"):
         session = builder.getOrCreate()
         yield session

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from steelyard.spark.session import STATE_IN_ROCKSDB
+from tests.spark.streaming.running import kept
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -16,11 +19,7 @@ def test_the_guides_run(spark, tmp_path, capsys, name):
     names = {"__name__": "guide", "spark": spark, "folder": tmp_path}
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(), re.DOTALL)
     assert len(blocks) > 4
-    provider = "spark.sql.streaming.stateStore.providerClass"
-    before = spark.conf.get(provider)
-    try:
+    with kept(spark, STATE_IN_ROCKSDB):
         for block in blocks:
             exec(compile(block, name, "exec"), names)  # noqa: S102
-    finally:
-        spark.conf.set(provider, before)
     assert capsys.readouterr().out

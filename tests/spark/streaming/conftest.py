@@ -3,18 +3,16 @@
 import pytest
 
 from steelyard.spark.session import STATE_IN_ROCKSDB
-from tests.spark.streaming.running import EACH, FILES, stream_of
-
-((PROVIDER, ROCKSDB),) = STATE_IN_ROCKSDB.items()
+from tests.spark.streaming.running import EACH, FILES, kept, stream_of
 
 
 @pytest.fixture(scope="module")
 def state_in_rocksdb(spark):
     """Workers that stay need it."""
-    before = spark.conf.get(PROVIDER)
-    spark.conf.set(PROVIDER, ROCKSDB)
-    yield
-    spark.conf.set(PROVIDER, before)
+    with kept(spark, STATE_IN_ROCKSDB):
+        for setting, value in STATE_IN_ROCKSDB.items():
+            spark.conf.set(setting, value)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import time
 import uuid
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,6 +15,20 @@ FILES, EACH = 4, 2000
 SCHEMA = "page string, id long, at timestamp"
 
 PLACEMENTS = pytest.mark.parametrize("placement", ["pull", "delegated"])
+
+
+@contextmanager
+def kept(spark, names):
+    """Settings that may be changed meanwhile, and are then as they were."""
+    before = {name: spark.conf.get(name, None) for name in names}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)
 
 
 def stream_of(spark, folder):

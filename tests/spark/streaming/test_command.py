@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 from steelyard.cli import app
 from steelyard.report.demo import demo_page
 from steelyard.spark.demo import Setting, compare
-from steelyard.spark.session import STATE_IN_ROCKSDB
 
 pytestmark = [
     pytest.mark.streaming,
     pytest.mark.slow,
+    pytest.mark.usefixtures("state_in_rocksdb"),
     pytest.mark.classic_only(reason="commands find a Spark that runs in their process"),
 ]
 
@@ -31,16 +31,6 @@ def run(*arguments):
         ["stream", *map(str, arguments)],
         env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"},
     )
-
-
-@pytest.fixture(autouse=True)
-def state_in_rocksdb(spark):
-    """As the command sets it for a Spark of its own."""
-    ((key, value),) = STATE_IN_ROCKSDB.items()
-    before = spark.conf.get(key)
-    spark.conf.set(key, value)
-    yield
-    spark.conf.set(key, before)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import steelyard as sy
-from tests.spark.streaming.conftest import PROVIDER, ROCKSDB
+from steelyard.spark.session import STATE_IN_ROCKSDB
 from tests.spark.streaming.running import SCHEMA, group
 
 pytestmark = [
@@ -72,10 +72,11 @@ def test_what_a_stream_cannot_do_is_refused(spark, stream, rows, tmp_path):
     once.aggregate(sy.Count())
     with pytest.raises(ValueError, match="a grouping of a stream is for one result"):
         once.aggregate(sy.Count())
-    spark.conf.unset(PROVIDER)
+    provider, rocksdb = next(iter(STATE_IN_ROCKSDB.items()))
+    spark.conf.unset(provider)
     with pytest.raises(ValueError, match="keep their state in RocksDB: set"):
         group(stream, tmp_path, "delegated")
-    spark.conf.set(PROVIDER, ROCKSDB)
+    spark.conf.set(provider, rocksdb)
 
 
 def test_messages_that_cannot_be_told_apart_get_a_warning(stream, tmp_path):

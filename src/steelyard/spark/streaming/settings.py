@@ -149,7 +149,7 @@ def require_room_for_state(session: SparkSession, workers: int, control: object)
         )
     provider = session.conf.get("spark.sql.streaming.stateStore.providerClass", "") or ""
     if "RocksDB" not in provider:
-        ((setting, wanted),) = STATE_IN_ROCKSDB.items()
+        setting, wanted = next(iter(STATE_IN_ROCKSDB.items()))
         raise ValueError(
             f"workers that stay keep their state in RocksDB: set {setting} to {wanted}"
         )
