@@ -151,6 +151,20 @@ def test_lost_files_are_published_again(tmp_path):
     assert store.latest() == model.controller.version.number
 
 
+def test_latencies_of_several_slots_are_told_together():
+    """A slot with many messages counts for more; none tell nothing."""
+    from steelyard.control.history import quantile_of
+
+    model = Model([1, 1], controller(2))
+    model.run(2)
+    slots = list(model.controller.history)
+    assert slots[0].latencies == ((80, ROWS),)
+    assert quantile_of(slots, 0.99) == slots[0].p99
+    assert quantile_of([], 0.5) is None
+    again = Slot.from_json(slots[0].to_json())
+    assert again == slots[0]
+
+
 def test_a_drained_worker_gets_nothing_until_it_is_refilled(tmp_path):
     """By hand, while it runs."""
     store = ControlStore(tmp_path)
@@ -233,7 +247,7 @@ def test_reports_travel_as_text():
     back = SourceReport.from_json(source.to_json())
     assert (3, 1, 2, (("a", 4),)) == (back.batch, back.source, back.part, back.hot)
     assert source.counts.tolist() == back.counts.tolist()
-    worker = WorkerReport(3, 1, 10, 0.5, 7, ((1, 2), (3, 4)))
+    worker = WorkerReport(3, 1, 10, 0.5, 7, ((1, 2), (3, 4)), 99)
     assert worker == WorkerReport.from_json(worker.to_json())
     assert latency_quantile(np.zeros(181, np.int64), 0.5) is None
 

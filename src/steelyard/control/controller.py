@@ -115,11 +115,12 @@ class Controller:
             if source.counts.size == self._counts.size:
                 self._counts += source.counts
                 self._hot.update(dict(source.hot))
-        keys, rows, busy = (np.zeros(self.workers) for _ in range(3))
+        keys, size, rows, busy = (np.zeros(self.workers) for _ in range(4))
         for report in {r.worker: r for r in workers if r.batch == batch}.values():
             if 0 <= report.worker < self.workers * self._tasks:
                 worker = report.worker // self._tasks
                 keys[worker] += report.keys
+                size[worker] += report.bytes
                 rows[worker] += report.rows
                 busy[worker] += report.busy
                 for latency, messages in report.latencies:
@@ -127,6 +128,7 @@ class Controller:
         self._rows += rows
         self._busy += busy
         np.maximum(self._keys, keys, out=self._keys)
+        np.maximum(self._bytes, size, out=self._bytes)
         np.maximum(self._backlog, backlog(rows, busy), out=self._backlog)
         self._batches += 1
         self._seconds += seconds
@@ -144,7 +146,8 @@ class Controller:
         self._counts = np.zeros(self._planner.buckets)
         self._hot: Counter[str] = Counter()
         # Of the workers: sums over the slot, and the most of any micro-batch.
-        self._rows, self._busy, self._keys, self._backlog = np.zeros((4, self.workers))
+        self._rows, self._busy, self._keys, self._bytes = np.zeros((4, self.workers))
+        self._backlog = np.zeros(self.workers)
         self._latencies = np.zeros((self.workers, LATENCY_BINS), np.int64)
         self._batches, self._seconds = 0, 0.0
 
@@ -157,6 +160,7 @@ class Controller:
         states, moves = self._delegate()
         version = self._published()
         messages = int(self._rows.sum())
+        latencies = self._latencies.sum(axis=0)
         self._so_far = (self._so_far[0] + messages, self._so_far[1] + len(moves))
         slot = Slot(
             slot=self._slots,
@@ -171,8 +175,9 @@ class Controller:
             moves=tuple((move.virtual, move.giver, move.taker) for move in moves),
             hot_keys=self._hot_keys(),
             version=version.number,
-            p50=latency_quantile(self._latencies.sum(axis=0), 0.5),
-            p99=latency_quantile(self._latencies.sum(axis=0), 0.99),
+            p50=latency_quantile(latencies, 0.5),
+            p99=latency_quantile(latencies, 0.99),
+            latencies=tuple((int(i), int(latencies[i])) for i in np.flatnonzero(latencies)),
             messages_so_far=self._so_far[0],
             moves_so_far=self._so_far[1],
         )
@@ -198,6 +203,7 @@ class Controller:
             p99=latency_quantile(self._latencies[worker], 0.99),
             service=float(self._busy[worker]) / messages if messages else None,
             backlog=float(self._backlog[worker]),
+            bytes=int(self._bytes[worker]),
         )
 
     def _hot_keys(self) -> tuple[HotKey, ...]:

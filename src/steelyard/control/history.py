@@ -1,8 +1,13 @@
 """What a running stream did, slot by slot: for people, dashboards and tests."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Self
+
+import numpy as np
+
+from steelyard.control.reports import LATENCY_BINS, latency_quantile
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,17 @@ class WorkerSlot:
     """Seconds that a message took it, on average."""
     backlog: float = 0.0
     """Messages that still waited for it when the mean worker had done all of its own."""
+    bytes: int = 0
+    """The memory of its partial results, in the micro-batch with the most."""
+
+
+def quantile_of(slots: "Iterable[Slot]", quantile: float) -> float | None:
+    """The latency below which such a part of the messages of some slots are; None if none are."""
+    bins = np.zeros(LATENCY_BINS, np.int64)
+    for slot in slots:
+        for place, messages in slot.latencies:
+            bins[place] += messages
+    return latency_quantile(bins, quantile)
 
 
 @dataclass(frozen=True)
@@ -62,6 +78,8 @@ class Slot:
     messages_so_far: int = 0
     """Of all slots since the control path was new."""
     moves_so_far: int = 0
+    latencies: tuple[tuple[int, int], ...] = ()
+    """Bins of latency and the messages in them: `latency_quantile` tells of several slots."""
 
     @property
     def imbalance(self) -> float:
@@ -78,5 +96,6 @@ class Slot:
         fields: dict[str, Any] = json.loads(text)
         fields["workers"] = tuple(WorkerSlot(**worker) for worker in fields["workers"])
         fields["hot_keys"] = tuple(HotKey(**key) for key in fields["hot_keys"])
+        fields["latencies"] = tuple((b, n) for b, n in fields.get("latencies", ()))
         fields["moves"] = tuple((v, giver, taker) for v, giver, taker in fields["moves"])
         return cls(**fields)

@@ -60,15 +60,17 @@ class WorkerReport:
     """Keys of which it holds partial results."""
     latencies: tuple[tuple[int, int], ...] = ()
     """Of its messages: pairs of a bin (see `latency_bins`) and the messages in it."""
+    bytes: int = 0
+    """The memory of these partial results."""
 
     def to_json(self) -> str:
-        fields = [self.batch, self.worker, self.rows, self.busy, self.keys, self.latencies]
-        return json.dumps(fields, separators=(",", ":"))
+        own = [self.batch, self.worker, self.rows, self.busy, self.keys, self.latencies, self.bytes]
+        return json.dumps(own, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        batch, worker, rows, busy, keys, latencies = json.loads(text)
-        return cls(batch, worker, rows, busy, keys, tuple((b, n) for b, n in latencies))
+        batch, worker, rows, busy, keys, latencies, size = json.loads(text)
+        return cls(batch, worker, rows, busy, keys, tuple((b, n) for b, n in latencies), size)
 
 
 def latency_bins(seconds: NDArray[np.floating]) -> Counts:

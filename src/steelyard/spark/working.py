@@ -6,6 +6,7 @@ Blocks enter; record batches leave. This runs inside Spark's Python tasks and kn
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -31,9 +32,16 @@ class Task(ABC):
         return iter(())
 
     @property
-    def keys(self) -> int:
-        """Of how many keys it holds partial results."""
-        return 0
+    def made(self) -> "Made":
+        """The partial results that it has made, when it is done."""
+        return Made()
+
+
+class Made(NamedTuple):
+    """Partial results: of how many keys, and their memory."""
+
+    keys: int = 0
+    bytes: int = 0
 
 
 class Worker(ABC):
@@ -116,8 +124,8 @@ class _Adding(Task):
             yield from self._blocks(self._states.take())
 
     @property
-    def keys(self) -> int:
-        return self._states.rows
+    def made(self) -> Made:
+        return self._states.taken
 
     def _blocks(self, states: pa.Table) -> Iterator[pa.RecordBatch]:
         settings = self._settings
@@ -149,6 +157,8 @@ class States:
         self._merged = aggregation.create()
         self._new: list[pa.Table] = []
         self._new_rows = self._new_bytes = 0
+        self.taken = Made()
+        """What was in all tables that were taken."""
 
     def append(self, partial: pa.Table) -> None:
         self._new.append(partial)
@@ -180,6 +190,7 @@ class States:
         """One table, merged; nothing is left."""
         self._merge()
         merged, self._merged = self._merged, self._aggregation.create()
+        self.taken = Made(self.taken.keys + merged.num_rows, self.taken.bytes + merged.nbytes)
         return merged
 
     def _merge(self) -> None:

@@ -53,8 +53,9 @@ class FatalCount(sy.Count):
         return super().add(batch, groups)
 
 
+ROOT = Path(__file__).parents[3]
 STREAMING = {
-    "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[3]),
+    "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
     "spark.locality.wait": "1s",
     "spark.sql.shuffle.partitions": str(WORKERS),
     **STATE_IN_ROCKSDB,

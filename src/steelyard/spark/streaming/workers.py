@@ -16,7 +16,7 @@ from steelyard.aggregators import Aggregation
 from steelyard.control.reports import LATENCY_BINS, WorkerReport, latency_bins
 from steelyard.spark import packing
 from steelyard.spark.streaming.sources import micro_batch
-from steelyard.spark.working import States, Task, Worker
+from steelyard.spark.working import Made, States, Task, Worker
 
 REPORT = "__steelyard_report"
 BLOCKS = pa.schema([("bin", pa.int32()), ("block", pa.binary())])
@@ -57,8 +57,8 @@ class _Partials(Task):
         yield from states.rename_columns([f"c{i}" for i in range(states.num_columns)]).to_batches()
 
     @property
-    def keys(self) -> int:
-        return self._states.rows
+    def made(self) -> Made:
+        return self._states.taken
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Timed:
 
     def __init__(self, watch: Stopwatch, task: Task, worker: int, batch: int) -> None:
         self._watch, self._task, self._worker, self._batch = watch, task, worker, batch
-        self._rows, self._busy, self._keys = 0, 0.0, 0
+        self._rows, self._busy = 0, 0.0
         self._latencies = np.zeros(LATENCY_BINS, np.int64)
 
     def work(self, table: pa.Table) -> list[pa.RecordBatch]:
@@ -105,7 +105,6 @@ class Timed:
         return made
 
     def finish(self) -> list[pa.RecordBatch]:
-        self._keys = self._task.keys
         begin = time.perf_counter()
         try:
             made = list(self._task.finish())
@@ -126,7 +125,13 @@ class Timed:
         """What it did."""
         latencies = [(int(i), int(self._latencies[i])) for i in np.flatnonzero(self._latencies)]
         return WorkerReport(
-            self._batch, self._worker, self._rows, self._busy, self._keys, tuple(latencies)
+            self._batch,
+            self._worker,
+            self._rows,
+            self._busy,
+            self._task.made.keys,
+            tuple(latencies),
+            self._task.made.bytes,
         )
 
 
@@ -223,13 +228,11 @@ class Periodic:
                 made += self._sent(partial)
         for table in packing.unpacked(batches):
             timed.work(table)
-        keys = task.states.rows
         held = task.states.take()
+        report = timed.report()
         if held.num_rows and self.period.ends_with(batch):
             made += self._sent(held)
             held = held.slice(0, 0)
-        report = timed.report()
-        report = WorkerReport(batch, worker, report.rows, report.busy, keys, report.latencies)
         # By event time all workers must end a period with the same micro-batch, those with nothing
         # to send too: a late one's results would be beyond the watermark that the others moved.
         is_kept = held.num_rows or self.period.micros
@@ -268,6 +271,10 @@ class _Held(Task):
     def work(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         self.states.add(table)
         return iter(())
+
+    @property
+    def made(self) -> Made:
+        return self.states.taken
 
 
 @dataclass(frozen=True)
