@@ -1,29 +1,13 @@
 """Hot keys change, then machines do: how soon the workers are all used again."""
 
-from dataclasses import dataclass
-
 from benchmarks.spark.bench import Bar, Measured
 from benchmarks.streaming.running import WORKERS, Bench, by_delegating, local, until
 from benchmarks.timing import table
 from steelyard.simulator import Cluster
-from steelyard.spark.machines import Machines
-from steelyard.spark.streaming.sources import micro_batch
+from steelyard.spark.machines import Changing
 
 _KEYS_CHANGE, _MACHINES_CHANGE, _END = 12, 16, 30
 _WANTED, _SLOTS = 0.9, 12
-
-
-@dataclass(frozen=True)
-class Changing(Machines):
-    """From a micro-batch on they are others, of the same total."""
-
-    later: tuple[float, ...] = ()
-    change: int = 0
-
-    def seconds(self, messages: int, machine: int) -> float:
-        _, batch, _ = micro_batch()
-        speeds = self.later if batch >= self.change else self.speeds
-        return messages * self.service / speeds[machine]
 
 
 def change(bench: Bench) -> Measured:

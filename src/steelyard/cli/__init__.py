@@ -7,6 +7,7 @@ import typer
 import steelyard
 from steelyard.cli.compare import compare
 from steelyard.cli.demo import demo
+from steelyard.cli.deploy import deploy
 from steelyard.cli.generate import generate
 from steelyard.cli.reproduce import reproduce
 from steelyard.cli.simulate import simulate
@@ -67,6 +68,11 @@ app.command(
     "[bold]steelyard stream --source kafka --servers 127.0.0.1:9092 --topic clicks --key key "
     "--agg count --placement delegated --workers 8 --control /shared/clicks[/bold]"
 )(stream)
+app.command(
+    epilog="Examples: [bold]steelyard deploy --out deployment --quick[/bold], "
+    "[bold]steelyard deploy --out small --workers 4 --messages 20000 --hetero --delays 1[/bold], "
+    "[bold]steelyard deploy --out mine --servers broker:9092 --schemes kg,cg-pull[/bold]"
+)(deploy)
 app.add_typer(workers, name="workers")
 
 if __name__ == "__main__":

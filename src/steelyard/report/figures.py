@@ -51,7 +51,7 @@ _OTHERS = (
     ("#000000", (0, (2, 2)), "x"),
 )
 _HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++", "oo", "--")
-_LOOK: Any = {
+LOOK: Any = {
     "font.size": 9,
     "axes.titlesize": 9,
     "axes.spines.top": False,
@@ -73,7 +73,7 @@ def draw(experiment: Experiment, results: Results) -> Figure:
     shown = [panel for panel in experiment.panels if not _rows(panel, results).empty]
     columns = min(experiment.columns, max(1, len(shown)))
     rows = max(1, math.ceil(len(shown) / columns))
-    with mpl.rc_context(_LOOK):
+    with mpl.rc_context(LOOK):
         figure = Figure(figsize=(3.6 * columns, 2.7 * rows + 0.6), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for ax, panel in zip(axes, _on_one_scale(shown, results), strict=False):

@@ -53,7 +53,15 @@ class ByProcess(Place):
             place = Path(self.folder, str(taken))
             with suppress(FileExistsError):
                 place.symlink_to(me)
-            if str(place.readlink()) == me:
+            owner = str(place.readlink())
+            if owner != me and not Path(f"/proc/{owner}").exists():
+                # Its process is gone: the last who takes its place has it.
+                mine = Path(self.folder, f".{me}")
+                mine.symlink_to(me)
+                mine.replace(place)
+                time.sleep(_QUANTUM)
+                owner = str(place.readlink())
+            if owner == me:
                 return taken
             taken += 1
 
@@ -72,11 +80,15 @@ class Machines:
     service: float
     speeds: Sequence[float]
     place: Place = ByPartition()
+    part: float = 1.0
+    """Of all this, what they can do if somebody pauses them."""
+    may_be_paused: bool = False
+    """Whether the time of a pause does not count as work."""
 
     @property
     def limit(self) -> float:
         """Messages a second that all together can do."""
-        return sum(self.speeds) / self.service
+        return self.part * sum(self.speeds) / self.service
 
     def seconds(self, messages: int, machine: int) -> float:
         """How long a machine takes for some messages."""
@@ -84,9 +96,30 @@ class Machines:
 
     def work(self, messages: int, since: float) -> None:
         """Take the time that these messages take here, from a moment of `perf_counter` on."""
-        end = since + self.seconds(messages, self.place.number())
-        while (left := end - time.perf_counter()) > 0:
+        seconds = self.seconds(messages, self.place.number())
+        left = since + seconds - time.perf_counter()
+        while left > 0:
+            begin = time.perf_counter()
             time.sleep(min(left, _QUANTUM))
+            if self.may_be_paused:
+                left -= min(time.perf_counter() - begin, 2 * _QUANTUM)
+            else:
+                left = since + seconds - time.perf_counter()
+
+
+@dataclass(frozen=True)
+class Changing(Machines):
+    """From a micro-batch on they are others."""
+
+    later: Sequence[float] = ()
+    change: int = 0
+
+    def seconds(self, messages: int, machine: int) -> float:
+        from steelyard.spark.streaming.sources import micro_batch
+
+        _, batch, _ = micro_batch()
+        speeds = self.later if batch >= self.change else self.speeds
+        return messages * self.service / speeds[machine % len(speeds)]
 
 
 class SlowCount(Count):

@@ -1,0 +1,270 @@
+"""Figures and the page of a deployment experiment."""
+
+import base64
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+from jinja2 import Environment, PackageLoader
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from steelyard.report.figures import LOOK
+
+if TYPE_CHECKING:
+    from steelyard.spark.deployment.outcomes import Outcome
+    from steelyard.spark.deployment.settings import Setting
+
+NAMES = {
+    "kg": "KG, n partitions",
+    "kg-200": "KG, 200 partitions",
+    "sg": "SG, round robin",
+    "pkg": "PKG, two choices",
+    "salting": "salting by hand",
+    "cg-pull": "CG, pull",
+    "cg-delegated": "CG, delegated",
+}
+_CLUSTERS = {
+    "no": "workers alike",
+    "sleep": "a quarter at 30 %",
+    "executors": "executors paused",
+    "changing": "others become slow",
+}
+# Colours that those who are colour-blind can tell apart, dashes and markers for everybody else.
+_STYLES = {
+    "kg": ("#D55E00", (0, (5, 1.5)), "s"),
+    "kg-200": ("#E69F00", (0, (3, 1, 1, 1)), "D"),
+    "sg": ("#666666", (0, (2, 2)), "x"),
+    "pkg": ("#CC79A7", (0, (3, 1, 1, 1)), "v"),
+    "salting": ("#56B4E9", (0, (1, 1)), "^"),
+    "cg-pull": ("#009E73", (0, (8, 1)), "P"),
+    "cg-delegated": ("#0072B2", "solid", "o"),
+}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The median of some numbers, and how far they are apart."""
+
+    middle: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, values: "Iterable[float | None]") -> "Spread | None":
+        known = [value for value in values if value is not None]
+        return cls(median(known), min(known), max(known)) if known else None
+
+
+@dataclass(frozen=True)
+class Line:
+    """All repetitions of one way, at one delay, on one kind of cluster."""
+
+    hetero: str
+    data: str
+    scheme: str
+    delay: float
+    runs: int
+    throughput: Spread | None
+    share: Spread | None
+    """Of the limit, by the clock."""
+    used: Spread | None
+    p50: Spread | None
+    p95: Spread | None
+    p99: Spread | None
+    copies: Spread | None
+    state_bytes: Spread | None
+    converged: Spread | None
+
+    @property
+    def name(self) -> str:
+        return NAMES[self.scheme]
+
+    @property
+    def cluster(self) -> str:
+        return _CLUSTERS[self.hetero] + ("" if self.data == "tw" else f" ({self.data})")
+
+    def cells(self) -> list[str]:
+        """For a table on a terminal."""
+
+        def told(spread: Spread | None, form: str) -> str:
+            return "" if spread is None else format(spread.middle, form)
+
+        share = told(self.share, ".0%")
+        if self.share is not None and self.runs > 1:
+            share += f" ({self.share.least:.0%}-{self.share.most:.0%})"
+        p99 = told(self.p99, ".1f")
+        return [
+            self.cluster,
+            self.name,
+            f"{self.delay:g} ms",
+            told(self.throughput, ",.0f"),
+            share,
+            f"{p99} s" if p99 else "",
+            told(self.copies, ".2f"),
+        ]
+
+
+def summary(rows: "Sequence[Outcome]") -> list[Line]:
+    """One line for all repetitions of the same thing, in the order of the clusters and ways."""
+    groups: dict[tuple[str, str, str, float], list[Outcome]] = defaultdict(list)
+    for row in rows:
+        groups[row.hetero, row.data, row.scheme, row.delay].append(row)
+    clusters, ways = list(_CLUSTERS), list(NAMES)
+
+    def place(group: tuple[str, str, str, float]) -> tuple[int, str, float, int]:
+        hetero, data, scheme, delay = group
+        return (clusters.index(hetero), "" if data == "tw" else data, delay, ways.index(scheme))
+
+    lines = []
+    for group in sorted(groups, key=place):
+        own = groups[group]
+        fast = [row for row in own if row.offered is None]
+        lines.append(
+            Line(
+                *group,
+                runs=len(fast),
+                throughput=Spread.of(row.throughput for row in fast),
+                share=Spread.of(row.share for row in fast),
+                used=Spread.of(row.used for row in fast),
+                p50=Spread.of(row.p50 for row in own),
+                p95=Spread.of(row.p95 for row in own),
+                p99=Spread.of(row.p99 for row in own),
+                copies=Spread.of(row.copies for row in fast),
+                state_bytes=Spread.of(row.state_bytes for row in fast),
+                converged=Spread.of(row.converged for row in fast),
+            )
+        )
+    return lines
+
+
+def write_report(
+    rows: "Sequence[Outcome]", lines: Sequence[Line], setting: "Setting", folder: Path
+) -> None:
+    """throughput, latency and changing as PNG and SVG, and report.html with all of them."""
+    figures = {"throughput": throughput_figure(lines), "latency": latency_figure(lines)}
+    if (folder / "series.csv").exists():
+        figures["changing"] = changing_figure(folder / "series.csv")
+    pictures = {}
+    for name, figure in figures.items():
+        if figure is None:
+            continue
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        picture = io.BytesIO()
+        figure.savefig(picture, format="png", dpi=130)
+        (folder / f"{name}.png").write_bytes(picture.getvalue())
+        pictures[name] = base64.b64encode(picture.getvalue()).decode()
+    environment = Environment(
+        loader=PackageLoader("steelyard.report"), autoescape=True, trim_blocks=True
+    )
+    page = environment.get_template("deployment.html").render(
+        lines=lines, setting=setting, pictures=pictures
+    )
+    (folder / "report.html").write_text(page, "utf-8")
+
+
+def throughput_figure(lines: Sequence[Line]) -> Figure | None:
+    """Messages a second over the delay, beside the limit; as the paper's figures have it."""
+    kinds = [
+        kind
+        for kind in ("no", "sleep")
+        if any(line.hetero == kind and line.throughput for line in lines)
+    ]
+    if not kinds:
+        return None
+    with mpl.rc_context(LOOK):
+        figure = Figure(figsize=(5.4 * len(kinds), 4.2), layout="constrained")
+        for axes, kind in zip(figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
+            own = [line for line in lines if line.hetero == kind and line.data == "tw"]
+            _over_delay(axes, own)
+            axes.set_title(_CLUSTERS[kind])
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    return figure
+
+
+def _over_delay(axes: Axes, lines: Sequence[Line]) -> None:
+    limits = {}
+    for scheme, (colour, dashes, marker) in _STYLES.items():
+        own = [line for line in lines if line.scheme == scheme and line.throughput and line.share]
+        if not own:
+            continue
+        middles = [line.throughput.middle for line in own if line.throughput]
+        below = [line.throughput.middle - line.throughput.least for line in own if line.throughput]
+        above = [line.throughput.most - line.throughput.middle for line in own if line.throughput]
+        axes.errorbar(
+            [line.delay for line in own],
+            middles,
+            [below, above],
+            color=colour,
+            linestyle=dashes,
+            marker=marker,
+            capsize=2,
+            label=NAMES[scheme],
+        )
+        for line in own:
+            assert line.throughput is not None
+            assert line.share is not None
+            limits[line.delay] = line.throughput.middle / line.share.middle
+    delays = sorted(limits)
+    axes.plot(delays, [limits[d] for d in delays], color="#999", linestyle=":", label="the limit")
+    axes.set(xlabel="delay (ms)", ylabel="messages a second", xscale="log", yscale="log")
+    axes.set_xticks(delays, [f"{delay:g}" for delay in delays])
+    axes.minorticks_off()
+
+
+def latency_figure(lines: Sequence[Line]) -> Figure | None:
+    """Median, 95th and 99th percentile of each way, at what key grouping can just do."""
+    own = [line for line in lines if line.p99 is not None]
+    if not own:
+        return None
+    with mpl.rc_context(LOOK):
+        figure = Figure(figsize=(8, 0.55 * len(own) + 1.4), layout="constrained")
+        axes = figure.subplots()
+        for place, line in enumerate(reversed(own)):
+            colour, _, marker = _STYLES[line.scheme]
+            assert line.p50 is not None
+            assert line.p95 is not None
+            assert line.p99 is not None
+            axes.plot([line.p50.middle, line.p99.middle], [place, place], color=colour, linewidth=3)
+            for spread, size in ((line.p50, 7), (line.p95, 5), (line.p99, 9)):
+                axes.plot(spread.middle, place, marker=marker, color=colour, markersize=size)
+            axes.annotate(
+                f"{line.p99.middle:.1f} s",
+                (line.p99.middle, place),
+                xytext=(9, 0),
+                textcoords="offset points",
+                va="center",
+            )
+        axes.set_yticks(range(len(own)), [line.name for line in reversed(own)])
+        axes.set(xlabel="seconds from Kafka until counted: median, 95th, 99th percentile")
+        axes.set_xlim(0, 1.12 * max(line.p99.most for line in own if line.p99))
+        axes.set_title("at 80 % of what key grouping can do, a quarter of the workers at 30 %")
+    return figure
+
+
+def changing_figure(path: Path) -> Figure:
+    """The share of the limit over slots, while other workers become slow."""
+    series: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    with path.open(newline="") as file:
+        for scheme, slot, _, share, used in csv.reader(file):
+            series[scheme].append((int(slot), float(used or share)))
+    with mpl.rc_context(LOOK):
+        figure = Figure(figsize=(8, 3.8), layout="constrained")
+        axes = figure.subplots()
+        for scheme, points in series.items():
+            colour, dashes, marker = _STYLES[scheme]
+            slots, shares = zip(*points, strict=True)
+            label = NAMES[scheme] + (" (by the clock)" if scheme == "cg-pull" else "")
+            axes.plot(slots, shares, color=colour, linestyle=dashes, marker=marker, label=label)
+        axes.axvline(7.5, color="#999", linestyle=":")
+        axes.annotate("others become slow", (7.6, 0.03), color="#666")
+        axes.set(xlabel="slot", ylabel="part of all workers' capacity", ylim=(0, 1.05))
+        axes.legend(loc="lower right")
+    return figure

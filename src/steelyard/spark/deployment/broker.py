@@ -1,0 +1,153 @@
+"""Kafka: a broker of one's own or somebody's, topics, and words that are sent to them."""
+
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+
+from steelyard.spark.deployment.settings import SOURCES
+
+_SCRIPT = Path(__file__).parents[4] / "scripts" / "kafka"
+_PATIENCE = 60.0
+_CHUNK = 100_000
+
+
+@contextmanager
+def running_broker(servers: str | None, folder: Path) -> Iterator[str]:
+    """The address of a cluster that is given, or of a broker that runs as long as this."""
+    if servers is not None:
+        yield servers
+        return
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    where = ("--folder", str(folder))
+    address = _script("start", *where, "--port", port)
+    try:
+        yield address
+    finally:
+        _script("stop", *where)
+
+
+def connector() -> dict[str, str]:
+    """The setting by which Spark finds its connector to Kafka."""
+    if _SCRIPT.exists():
+        return {"spark.jars": _script("jars")}
+    import pyspark
+
+    package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+    return {"spark.jars.packages": package}
+
+
+def _script(*arguments: str) -> str:
+    if not _SCRIPT.exists():
+        raise ValueError("no broker can be started without scripts/kafka: name yours (--servers)")
+    ran = subprocess.run([_SCRIPT, *arguments], capture_output=True, text=True, check=False)  # noqa: S603
+    if ran.returncode:
+        raise ValueError(ran.stderr.strip() or ran.stdout.strip())
+    return ran.stdout.strip()
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Messages in partitions of equal size: number i is in partition i modulo their number."""
+
+    servers: str
+    name: str
+    messages: int
+    partitions: int = SOURCES
+
+    def last(self, messages: int) -> dict[str, dict[str, int]]:
+        """The offsets, for Spark, from which on there are so many messages."""
+        start = (self.messages - messages) // self.partitions
+        return {self.name: {str(p): start for p in range(self.partitions)}}
+
+
+def create(servers: str, name: str) -> None:
+    """Make a topic, unless it is there."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
+
+    admin = AdminClient({"bootstrap.servers": servers})
+    try:
+        if name not in admin.list_topics(timeout=_PATIENCE).topics:
+            made = admin.create_topics([NewTopic(name, SOURCES, 1)])
+            made[name].result(_PATIENCE)
+    except KafkaException as error:
+        raise ValueError(f"the topic {name} cannot be made at {servers}: {error}") from error
+
+
+def fill(servers: str, name: str, words: Sequence[pa.Array]) -> Topic:
+    """Send words, the keys of messages, to a new topic."""
+    create(servers, name)
+    producer = _producer(servers)
+    number = 0
+    for chunk in words:
+        for word in chunk.to_pylist():
+            _send(producer, name, word, number)
+            number += 1
+        producer.poll(0)
+    if producer.flush(_PATIENCE):
+        raise RuntimeError(f"messages to {servers} were not taken within {_PATIENCE:g} seconds")
+    return Topic(servers, name, number)
+
+
+class Offering:
+    """Words that come at a constant rate, from a thread, until it is closed."""
+
+    def __init__(self, servers: str, name: str, words: pa.Array, rate: float) -> None:
+        create(servers, name)
+        self._topic, self._rate = name, rate
+        self._words: list[str] = words.to_pylist()
+        self._producer = _producer(servers, linger=5)
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self._producer.flush(_PATIENCE)
+
+    def _run(self) -> None:
+        begin, sent = time.perf_counter(), 0
+        while not self._is_over.wait(0.02):
+            due = int((time.perf_counter() - begin) * self._rate)
+            for number in range(sent, due):
+                _send(self._producer, self._topic, self._words[number % len(self._words)], number)
+            sent = due
+            self._producer.poll(0)
+
+
+def _producer(servers: str, linger: int = 50) -> Any:
+    from confluent_kafka import Producer
+
+    return Producer(
+        {
+            "bootstrap.servers": servers,
+            "linger.ms": linger,
+            "batch.size": 1 << 20,
+            "compression.type": "lz4",
+            "queue.buffering.max.messages": 10 * _CHUNK,
+        }
+    )
+
+
+def _send(producer: Any, topic: str, word: str, number: int) -> None:
+    while True:
+        try:
+            producer.produce(topic, key=word.encode(), partition=number % SOURCES)
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            return

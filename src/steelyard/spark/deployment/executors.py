@@ -1,0 +1,73 @@
+"""Executors of Spark's that are slowed for real, as `cpulimit` does it: paused again and again."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+_CYCLE = 0.5
+"""Seconds: long against the quanta in which workers sleep, short against a heartbeat."""
+
+
+def executors_of(spark: SparkSession) -> list[int]:
+    """The processes of the executors that this driver has started on this machine."""
+    context = spark.sparkContext
+    jvm = context._jvm
+    assert jvm is not None
+    driver = int(jvm.java.lang.ProcessHandle.current().pid())
+    return [pid for pid in _children(driver) if b"ExecutorBackend" in _command(pid)]
+
+
+@contextmanager
+def slowed(processes: Sequence[int], speed: float) -> Iterator[None]:
+    """Let processes, and all that they start, run for this part of the time only."""
+    is_over = threading.Event()
+
+    def run() -> None:
+        try:
+            while not is_over.wait(_CYCLE * speed):
+                _signal(processes, signal.SIGSTOP)
+                is_over.wait(_CYCLE * (1 - speed))
+                _signal(processes, signal.SIGCONT)
+        finally:
+            _signal(processes, signal.SIGCONT)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _signal(roots: Sequence[int], what: signal.Signals) -> None:
+    for root in roots:
+        for pid in _tree(root):
+            with suppress(ProcessLookupError):
+                os.kill(pid, what)
+
+
+def _tree(root: int) -> list[int]:
+    found = [root]
+    for pid in found:  # which grows
+        found += _children(pid)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    children: list[int] = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children += map(int, (task / "children").read_text().split())
+    return children
+
+
+def _command(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""

@@ -1,0 +1,322 @@
+"""All runs of a deployment experiment, one after the other, each kept when it is done.
+
+A setting and a folder enter; the table of outcomes leaves. Runs that the folder holds are not made
+again, so that an experiment that was stopped goes on where it was.
+"""
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pyspark.sql import SparkSession
+
+from steelyard import datasets
+from steelyard.control.history import Slot
+from steelyard.spark.deployment import ways
+from steelyard.spark.deployment.broker import Topic, connector, fill
+from steelyard.spark.deployment.executors import executors_of, slowed
+from steelyard.spark.deployment.outcomes import Measures, Outcome, Table, slots_until
+from steelyard.spark.deployment.running import Cluster
+from steelyard.spark.deployment.settings import SOURCES, Setting
+from steelyard.spark.machines import Changing, Machines
+from steelyard.spark.session import STATE_IN_ROCKSDB, session
+
+_LOAD = 0.8
+"""Of what key grouping can do: what is offered where latencies are measured."""
+
+_WARM_SECONDS, _WARM = 5.0, {"cg-delegated": 7, "cg-pull": 2}
+"""Of work in a micro-batch before anything is measured, and how many of those; else one."""
+
+_SETTLE, _MEASURE = 15.0, 30.0
+"""Seconds at an offered rate."""
+
+_CHANGE, _CHANGING_SLOTS = 7, 16
+_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True)
+class Run:
+    """One way on one cluster; at several delays, as what it has learned holds for all of them."""
+
+    way: str
+    hetero: str
+    seed: int
+    delays: tuple[float, ...]
+    data: str = "tw"
+    latency: bool = False
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """What it will fill in."""
+        offered = 0.0 if self.latency else None
+        own = (self.hetero, self.seed)
+        return [
+            Outcome(
+                self.way, ways.placement(self.way), delay, *own, data=self.data, offered=offered
+            )
+            for delay in self.delays
+        ]
+
+
+def planned(setting: Setting, data: Sequence[str]) -> list[Run]:
+    """Everything, in the order in which it is run: what is compared is close together."""
+    delays, longest = tuple(setting.delays), (max(setting.delays),)
+    ours = [way for way in setting.ways if way in ("kg", "cg-pull", "cg-delegated")]
+    runs = []
+    for seed in range(setting.repetitions):
+        if setting.homogeneous:
+            runs += [Run(way, "no", seed, delays) for way in setting.ways]
+        runs += [Run(way, "sleep", seed, delays) for way in setting.ways]
+        if "kg" in setting.ways:
+            runs += [Run(way, "sleep", seed, longest, latency=True) for way in setting.ways]
+    for seed in range(setting.repetitions, setting.choices):
+        runs += [Run(way, "sleep", seed, longest) for way in setting.ways if way != "kg-200"]
+    for name in data:
+        if name != "tw":
+            runs += [Run(way, "sleep", 0, longest, data=name) for way in ours]
+    runs += [Run(way, "changing", 0, longest) for way in ours]
+    runs += [Run(way, "executors", 0, longest) for way in ours]
+    return runs
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """A stream of words, as numbers and as text, and where it is in Kafka."""
+
+    topic: Topic
+    codes: NDArray[np.integer]
+    sample: pa.Array
+    """Some of the first, as text."""
+
+    def distinct(self, messages: int) -> int:
+        """Different words among the last so many."""
+        return int(np.unique(self.codes[-messages:]).size)
+
+
+def load(servers: str, name: str, messages: int, folder: Path | None) -> Words:
+    """Words of a data set, sent to a topic of its own."""
+    messages = messages // SOURCES * SOURCES
+    if name == "tw":
+        dataset = replace(datasets.named("tw"), messages=messages)
+        ranks = dataset.part(0, messages).keys
+        codes: NDArray[np.integer] = ranks
+        texts: list[pa.Array] = [
+            dataset.key_names(ranks[first : first + _CHUNK]) for first in range(0, messages, _CHUNK)
+        ]
+    else:
+        assert folder is not None
+        column = pq.read_table(folder / f"{name}.parquet")["key"].combine_chunks()
+        column = column.slice(0, min(messages, len(column) // SOURCES * SOURCES))
+        codes = column.dictionary_encode().indices.to_numpy()
+        texts = [column]
+    topic = fill(servers, f"{name}-{messages}", texts)
+    return Words(topic, codes, texts[0].slice(0, _CHUNK))
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """The runs of a setting, on a broker, with what they have left in a folder."""
+
+    setting: Setting
+    servers: str
+    out: Path
+    scratch: Path
+    """For checkpoints, which are not kept."""
+    words: dict[str, Words] = field(repr=False)
+    watch: Callable[[Run, Slot], None] = lambda *_: None
+    done: Callable[[Run], None] = lambda _: None
+
+    def run(self, runs: Sequence[Run]) -> Table:
+        """All that are not done yet: first those on this process's Spark, then on executors."""
+        table = Table(self.out)
+        missing = []
+        for run in runs:
+            if all(table.find(outcome) for outcome in run.outcomes):
+                self.done(run)
+            else:
+                missing.append(run)
+        here = [run for run in missing if run.hetero != "executors"]
+        there = [run for run in missing if run.hetero == "executors"]
+        if here:
+            with self._spark(f"local[{self.setting.workers}]") as spark:
+                for run in here:
+                    self._one(spark, run, table)
+                    self.done(run)
+        if there:
+            own = self.setting.workers // self._executors
+            with self._spark(f"local-cluster[{self._executors},{own},1024]") as spark:
+                processes = executors_of(spark)
+                if len(processes) != self._executors:
+                    raise RuntimeError(f"{self._executors} executors, and found {len(processes)}")
+                with slowed(processes[: self._slow_executors], self.setting.speed):
+                    for run in there:
+                        self._one(spark, run, table)
+                        self.done(run)
+        return table
+
+    @property
+    def _executors(self) -> int:
+        return 8 if self.setting.workers % 8 == 0 else self.setting.workers
+
+    @property
+    def _slow_executors(self) -> int:
+        return max(1, self._executors // 4)
+
+    def _spark(self, master: str) -> AbstractContextManager[SparkSession]:
+        more = {
+            "spark.sql.shuffle.partitions": str(self.setting.workers),
+            "spark.driver.memory": "4g",
+            "spark.locality.wait": "60s",
+            **STATE_IN_ROCKSDB,
+            **connector(),
+        }
+        return session("steelyard deploy", master, more, self.scratch / "spark.log")
+
+    def _one(self, spark: SparkSession, run: Run, table: Table) -> None:
+        cluster = Cluster(
+            spark, self.setting.workers, self.scratch, lambda slot: self.watch(run, slot)
+        )
+        if run.latency:
+            table.add(self._latency(cluster, run, table))
+        elif run.hetero == "changing":
+            table.add(self._changing(cluster, run))
+        else:
+            for outcome in self._throughput(cluster, run):
+                table.add(outcome)
+
+    # The kinds of runs.
+
+    def _throughput(self, cluster: Cluster, run: Run) -> Iterator[Outcome]:
+        """To saturation: a warm-up, in which it learns, then a run at each delay."""
+        words, control = self.words[run.data], self._control(run)
+        limit = self._machines(run, max(run.delays)).limit
+        warm = cluster.saturate(
+            run.way,
+            self._machines(run, max(run.delays)),
+            words.topic,
+            self._affordable(words, limit * _WARM_SECONDS, _WARM.get(run.way, 1)),
+            _WARM.get(run.way, 1),
+            control,
+        )
+        expected = _expected(run.way, Measures(warm, limit))
+        learns = run.way == "cg-delegated"
+        for outcome in run.outcomes:
+            machines = self._machines(run, outcome.delay)
+            # The first micro-batch of workers that stay makes room for their state.
+            batches = 2 if learns else 1
+            wanted = expected * machines.limit * self.setting.seconds
+            messages = self._affordable(words, wanted, batches)
+            slots = cluster.saturate(run.way, machines, words.topic, messages, batches, control)
+            told = Measures(slots[-1:], machines.limit)
+            keys, size = told.held
+            has_machine = run.way not in ("kg-200", "cg-pull")
+            yield replace(
+                outcome,
+                throughput=told.throughput,
+                limit=machines.limit,
+                used=told.used[-1] if has_machine else None,
+                imbalance=told.imbalance if has_machine else None,
+                copies=keys / words.distinct(slots[-1].messages),
+                state_bytes=size,
+                converged=slots_until(Measures(warm, limit).used) if learns else None,
+                messages=slots[-1].messages,
+            )
+
+    def _latency(self, cluster: Cluster, run: Run, table: Table) -> Outcome:
+        """From Kafka's time of a message until it is counted, at what key grouping can just do."""
+        (outcome,) = run.outcomes
+        by_key = table.find(replace(outcome, scheme="kg", offered=None))
+        if by_key is None or by_key.throughput is None:
+            raise ValueError("latencies are measured at a part of what kg can do: add it")
+        rate = _LOAD * by_key.throughput
+        machines, words = self._machines(run, outcome.delay), self.words[run.data]
+        slots = cluster.offer(
+            run.way,
+            machines,
+            self.servers,
+            words.sample,
+            rate,
+            (_SETTLE, _MEASURE),
+            self._control(run),
+        )
+        told = Measures(slots, machines.limit)
+        return replace(
+            outcome,
+            limit=machines.limit,
+            throughput=told.throughput,
+            offered=rate,
+            p50=told.latency(0.5),
+            p95=told.latency(0.95),
+            p99=told.latency(0.99),
+            messages=slots[-1].messages,
+        )
+
+    def _changing(self, cluster: Cluster, run: Run) -> Outcome:
+        """Other workers become slow in the middle of a run; its slots are kept in series.csv."""
+        (outcome,) = run.outcomes
+        before, after = self.setting.speeds(run.seed), self.setting.speeds(run.seed + 1000)
+        place = ways.place(run.way, self._machine_numbers)
+        machines = Changing(outcome.delay / 1000, before, place, later=after, change=_CHANGE)
+        words = self.words[run.data]
+        wanted = machines.limit * _WARM_SECONDS
+        messages = self._affordable(words, wanted, _CHANGING_SLOTS)
+        slots = cluster.saturate(
+            run.way, machines, words.topic, messages, _CHANGING_SLOTS, self._control(run)
+        )
+        told = Measures(slots, machines.limit)
+        by_partition = run.way != "cg-pull"
+        with (self.out / "series.csv").open("a", newline="") as file:
+            writer = csv.writer(file)
+            for number, slot in enumerate(slots):
+                used = told.used[number] if by_partition else ""
+                share = slot.messages / slot.seconds / machines.limit
+                writer.writerow([run.way, number + 1, slot.seconds, share, used])
+        return replace(
+            outcome,
+            limit=machines.limit,
+            throughput=told.throughput,
+            used=told.used[-1] if by_partition else None,
+            converged=slots_until(told.used[_CHANGE:]) if by_partition else None,
+            messages=messages,
+        )
+
+    # What they share.
+
+    def _machines(self, run: Run, delay: float) -> Machines:
+        service = delay / 1000
+        if run.hetero == "executors":
+            # They are as fast as their processes are let run; the limit is known all the same.
+            slow = self._slow_executors / self._executors
+            part = 1 - slow + slow * self.setting.speed
+            return Machines(service, [1.0] * self.setting.workers, part=part, may_be_paused=True)
+        speeds = self.setting.speeds(run.seed, hetero=run.hetero == "sleep")
+        return Machines(service, speeds, ways.place(run.way, self._machine_numbers))
+
+    @property
+    def _machine_numbers(self) -> Path:
+        folder = self.scratch / "machines"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def _control(self, run: Run) -> Path:
+        return self.scratch / f"control of {run.way} {run.hetero} {run.seed} {run.data}"
+
+    def _affordable(self, words: Words, messages: float, batches: int) -> int:
+        """As many messages in a micro-batch as there are for so many of them."""
+        most = words.topic.messages // batches
+        return max(SOURCES, min(int(messages), most) // SOURCES * SOURCES)
+
+
+def _expected(way: str, warm: Measures) -> float:
+    """The part of the limit that a way will reach, about, to make its runs equally long."""
+    if way == "cg-pull":
+        return 0.9
+    if way == "kg-200":  # by the clock, with what Spark needs in so short a micro-batch
+        return min(1.0, 1.3 * warm.throughput / warm.limit)
+    return warm.used[-1]

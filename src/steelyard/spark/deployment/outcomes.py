@@ -1,0 +1,147 @@
+"""What came of a run: a row of the table, as it is kept in results.csv."""
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from statistics import median
+from typing import Self
+
+from steelyard.control.history import Slot, quantile_of
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run. Times are in seconds; what was not measured is None."""
+
+    scheme: str
+    placement: str
+    delay: float
+    """Milliseconds a message."""
+    hetero: str
+    """no, sleep (workers sleep longer), executors (paused for real) or changing."""
+    seed: int
+    throughput: float | None = None
+    """Messages a second, by the clock."""
+    limit: float | None = None
+    """The sum of the workers' capacities."""
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    copies: float | None = None
+    """Workers, or tasks, that hold a key, on average."""
+    state_bytes: float | None = None
+    """Of partial results, of all workers."""
+    data: str = "tw"
+    offered: float | None = None
+    """Messages a second that came, where latency was measured."""
+    used: float | None = None
+    """Of the limit, while the busiest worker is busy; where each worker has a machine."""
+    imbalance: float | None = None
+    converged: float | None = None
+    """Slots until 95 % of what is used in the end."""
+    messages: int = 0
+    """Of a micro-batch."""
+
+    @property
+    def run(self) -> tuple[object, ...]:
+        """What tells runs apart."""
+        kind = "latency" if self.offered is not None else "throughput"
+        return (self.scheme, self.delay, self.hetero, self.seed, self.data, kind)
+
+    @property
+    def share(self) -> float | None:
+        """Of the limit, by the clock."""
+        if self.throughput is None or not self.limit:
+            return None
+        return self.throughput / self.limit
+
+
+class Table:
+    """The outcomes in a folder; what it holds already need not be run again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "results.csv"
+        self.rows: list[Outcome] = list(_read(self._path))
+
+    def find(self, outcome: Outcome) -> Outcome | None:
+        """The outcome of the same run, if it was made."""
+        return next((row for row in self.rows if row.run == outcome.run), None)
+
+    def add(self, outcome: Outcome) -> None:
+        """Keep an outcome, at once."""
+        self.rows.append(outcome)
+        names = [field.name for field in fields(Outcome)]
+        is_new = not self._path.exists()
+        with self._path.open("a", newline="") as file:
+            writer = csv.DictWriter(file, names)
+            if is_new:
+                writer.writeheader()
+            writer.writerow(asdict(outcome))
+
+
+def _read(path: Path) -> Iterable[Outcome]:
+    if not path.exists():
+        return
+    texts = {"scheme", "placement", "hetero", "data"}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            values: dict[str, object] = {}
+            for name, text in row.items():
+                if name in texts:
+                    values[name] = text
+                elif name in ("seed", "messages"):
+                    values[name] = int(text)
+                else:
+                    values[name] = float(text) if text else None
+            yield Outcome(**values)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Numbers of some slots of one run."""
+
+    slots: Sequence[Slot]
+    limit: float
+
+    @classmethod
+    def of(cls, slots: Sequence[Slot], limit: float) -> Self:
+        return cls(slots, limit)
+
+    @property
+    def throughput(self) -> float:
+        """Messages a second, by the clock."""
+        return sum(s.messages for s in self.slots) / sum(s.seconds for s in self.slots)
+
+    @property
+    def used(self) -> list[float]:
+        """Of the limit while the busiest worker is busy, slot by slot."""
+        parts = []
+        for slot in self.slots:
+            busiest = max(worker.utilisation for worker in slot.workers) * slot.seconds
+            parts.append(slot.messages / busiest / self.limit if busiest else 0.0)
+        return parts
+
+    @property
+    def imbalance(self) -> float:
+        return median(slot.imbalance for slot in self.slots)
+
+    @property
+    def held(self) -> tuple[float, float]:
+        """Keys with partial results, each as often as it is held, and their bytes."""
+        keys = median(sum(w.keys for w in slot.workers) for slot in self.slots)
+        size = median(sum(w.bytes for w in slot.workers) for slot in self.slots)
+        return keys, size
+
+    def latency(self, quantile: float) -> float | None:
+        return quantile_of(self.slots, quantile)
+
+
+def slots_until(shares: Sequence[float], least: float = 0.95) -> int:
+    """The number of the first slot from which on all have such a part of the last one's share.
+
+    >>> slots_until([0.4, 0.8, 0.97, 0.96, 0.98])
+    3
+    """
+    good = [share >= least * shares[-1] for share in shares]
+    return len(good) - next((i for i, ok in enumerate(reversed(good)) if not ok), len(good)) + 1

@@ -1,0 +1,111 @@
+"""One way to group on one cluster: words of a topic enter, slots leave."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from steelyard.control.history import Slot
+from steelyard.spark.deployment import ways
+from steelyard.spark.deployment.broker import Offering, Topic
+from steelyard.spark.deployment.settings import SOURCES
+from steelyard.spark.grouped import Grouped
+from steelyard.spark.machines import Machines, SlowCount
+from steelyard.spark.streaming.grouped import StreamGrouped
+
+Watch = Callable[[Slot], None]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Spark and the machines that its workers stand for, and what a way has learned of them."""
+
+    spark: SparkSession = field(repr=False)
+    workers: int
+    folder: Path
+    """For checkpoints and control files."""
+    watch: Watch = lambda _: None
+
+    def saturate(
+        self, way: str, machines: Machines, topic: Topic, messages: int, batches: int, control: Path
+    ) -> list[Slot]:
+        """So many micro-batches, back to back, of so many messages each."""
+        each = max(SOURCES, messages // SOURCES * SOURCES)
+        words = self._words(
+            topic.servers,
+            topic.name,
+            startingOffsets=json.dumps(topic.last(each * batches)),
+            maxOffsetsPerTrigger=str(each),
+        )
+        grouped = ways.grouped(way, words, self.workers, control)
+        query = self._start(grouped, machines, available_now=True)
+        self._follow(grouped, query, lambda: not query.isActive)
+        query.awaitTermination()  # raises what it has failed of
+        return list(_stream(grouped).history())
+
+    def offer(
+        self,
+        way: str,
+        machines: Machines,
+        servers: str,
+        words: pa.Array,
+        rate: float,
+        seconds: tuple[float, float],
+        control: Path,
+    ) -> list[Slot]:
+        """Words that come at a rate: for some seconds to settle, for some that are told of."""
+        name = f"offered-{uuid.uuid4().hex[:8]}"
+        settle, measure = seconds
+        with Offering(servers, name, words, rate):
+            stream = self._words(servers, name, startingOffsets="latest")
+            grouped = ways.grouped(way, stream, self.workers, control)
+            query = self._start(grouped, machines, available_now=False)
+            begin = time.time()
+            end = begin + settle + measure
+            self._follow(grouped, query, lambda: time.time() > end or not query.isActive)
+        if not query.isActive and query.exception() is not None:
+            raise RuntimeError(str(query.exception()))
+        query.stop()
+        return [slot for slot in _stream(grouped).history() if slot.time > begin + settle]
+
+    def _words(self, servers: str, topic: str, **options: str) -> DataFrame:
+        reader = self.spark.readStream.format("kafka").option("subscribe", topic)
+        reader = reader.option("kafka.bootstrap.servers", servers).options(**options)
+        word = F.col("key").cast("string").alias("word")
+        return reader.load().select(word, "topic", "partition", "offset", "timestamp")
+
+    def _start(
+        self, grouped: Grouped, machines: Machines, *, available_now: bool
+    ) -> StreamingQuery:
+        counts = grouped.aggregate(SlowCount(machines))
+        writer = counts.writeStream.outputMode("update").format("noop")
+        writer = writer.option("checkpointLocation", str(self.folder / uuid.uuid4().hex))
+        if available_now:
+            writer = writer.trigger(availableNow=True)
+        return writer.start()
+
+    def _follow(self, grouped: Grouped, query: StreamingQuery, is_over: Callable[[], bool]) -> None:
+        """Tell of every slot until it is over."""
+        stream, seen = _stream(grouped), 0
+        while True:
+            over = is_over()
+            if over:
+                stream.await_reports(query)
+            for slot in stream.history()[seen:]:
+                self.watch(slot)
+                seen += 1
+            if over:
+                return
+            time.sleep(0.1)
+
+
+def _stream(grouped: Grouped) -> StreamGrouped:
+    assert isinstance(grouped, StreamGrouped)
+    return grouped

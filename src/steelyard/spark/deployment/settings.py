@@ -1,0 +1,68 @@
+"""What is run in a deployment experiment, checked before any work starts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.validation import require_between, require_whole
+
+WAYS = ("kg", "kg-200", "sg", "pkg", "salting", "cg-pull", "cg-delegated")
+"""Key grouping with a partition for each worker and with Spark's 200, round robin, two choices,
+keys with one of ten salts, and consistent grouping in both placements."""
+
+SOURCES = 8
+"""Partitions of a topic."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A cluster, the words that it counts, and how thoroughly it is measured."""
+
+    workers: int = 24
+    delays: Sequence[float] = (0.1, 0.3, 1.0)
+    """Milliseconds that a message takes at a worker that is not slow."""
+    ways: Sequence[str] = WAYS
+    messages: int = 6_000_000
+    """In a topic: no run takes more."""
+    seconds: float = 22.0
+    """So long a run should take, about."""
+    repetitions: int = 3
+    """Each with other slow workers."""
+    choices: int = 5
+    """Repetitions at the longest delay, where the bars are."""
+    homogeneous: bool = True
+    speed: float = 0.3
+    """Of a slow worker."""
+
+    def __post_init__(self) -> None:
+        require_whole("workers", self.workers, least=2, most=128)
+        require_whole("messages", self.messages, least=1000)
+        require_whole("repetitions", self.repetitions, least=1)
+        require_between("seconds", self.seconds, above=0)
+        require_between("speed", self.speed, above=0, most=1)
+        for name in ("delays", "ways"):
+            if not getattr(self, name):
+                raise ValueError(f"{name}: at least one is needed")
+        for delay in self.delays:
+            require_between("delays", delay, above=0)
+        for way in self.ways:
+            if way not in WAYS:
+                raise ValueError(f"schemes: {way!r} is none of {', '.join(WAYS)}")
+
+    @property
+    def slow(self) -> int:
+        """A quarter of the workers."""
+        return max(1, self.workers // 4)
+
+    def speeds(self, seed: int, *, hetero: bool = True) -> tuple[float, ...]:
+        """Of all workers; who is slow is drawn.
+
+        >>> Setting(workers=8).speeds(seed=1).count(0.3)
+        2
+        """
+        speeds = np.ones(self.workers)
+        if hetero:
+            slow = np.random.default_rng(seed).choice(self.workers, self.slow, replace=False)
+            speeds[slow] = self.speed
+        return tuple(speeds.tolist())
