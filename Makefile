@@ -67,13 +67,20 @@ test-streaming: setup ## streaming queries: exact results, restarts, lost contro
 	@$(BIN)/python -m pytest -m 'streaming and not faults' tests/spark
 
 .PHONY: test-kafka
-test-kafka: setup ## count from Kafka to Kafka, with a broker that is restarted on the way
+test-kafka: setup ## count from Kafka to Kafka, its broker restarted on the way; a small deployment
 	@$(BIN)/python -m pytest -m kafka tests/spark
 
 .PHONY: test-latest
 test-latest: check-machine $(LATEST) ## the Spark tests, and some of streams, on the newest Spark
 	@.venv-latest/bin/python -m pytest $(SPARK_TESTS)
 	@.venv-latest/bin/python -m pytest tests/spark/streaming/test_results.py
+
+.PHONY: test-all
+test-all: test test-cluster test-streaming test-kafka test-latest test-connect ## every test there is
+
+.PHONY: deploy
+deploy: setup ## the paper's deployment on Spark and Kafka (about two hours)
+	@$(BIN)/steelyard deploy --out deployment
 
 .PHONY: lint
 lint: setup ## check style, types and import layers

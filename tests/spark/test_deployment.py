@@ -76,7 +76,7 @@ def _slot(number, busy, messages=1000):
         WorkerSlot(w, messages // len(busy), 0.5, b / 10, "normal", 1, 10, None, None, bytes=100)
         for w, b in enumerate(busy)
     )
-    own = {"latencies": ((80, messages),)}
+    own = {"latencies": ((80, messages),), "working": max(busy)}
     return Slot(number, number, 0.0, 10.0, messages, workers, (), (), 1, **own)
 
 
@@ -84,6 +84,7 @@ def test_measures_of_slots():
     """By the clock, and while the busiest is busy."""
     told = Measures([_slot(1, [8, 4]), _slot(2, [5, 5])], limit=200)
     assert 100 == told.throughput
+    assert 2000 / 13 == told.working
     assert [1000 / 8 / 200, 1.0] == told.used
     assert (20, 200) == told.held
     assert told.latency(0.99) == pytest.approx(1.06, rel=0.01)
@@ -112,11 +113,12 @@ def test_the_report_of_some_rows(tmp_path):
         for way in WAYS:
             for seed, rate in enumerate((100.0, 120.0, 150.0)):
                 own = {"throughput": rate, "limit": 200.0, "copies": 1.1, "state_bytes": 1e6}
+                own["working"] = rate + 40
                 rows.append(Outcome(way, "pull", 1.0, hetero, seed, **own))
             rows.append(
                 Outcome(way, "pull", 1.0, hetero, 0, p50=1.0, p95=2.0, p99=3.0, offered=80.0)
             )
-    (tmp_path / "series.csv").write_text("kg,1,10,0.2,0.3\ncg-pull,1,10,0.8,\n")
+    (tmp_path / "series.csv").write_text("kg,1,10,0.2,0.3\ncg-pull,1,10,0.8,0.9\n")
     lines = summary(rows)
     assert 2 * len(WAYS) == len(lines)
     assert (120.0, 100.0, 150.0) == (
@@ -124,7 +126,7 @@ def test_the_report_of_some_rows(tmp_path):
         lines[0].throughput.least,
         lines[0].throughput.most,
     )
-    assert "60% (50%-75%)" in lines[0].cells()
+    assert ["60%", "80% (70%-95%)"] == lines[0].cells()[4:6]
     write_report(rows, lines, Setting(), tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
     for name in ("throughput", "latency", "changing"):

@@ -1,6 +1,8 @@
 """`steelyard deploy`: the paper's deployment on Spark and Kafka, against what a user would pick."""
 
 import shutil
+import signal
+import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -74,6 +76,8 @@ def deploy(
         out.mkdir(parents=True, exist_ok=True)
     except (ValueError, OSError) as error:
         complain(error)
+    # Whoever ends it in the middle leaves no broker behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with ExitStack() as cleaning:
         scratch = Path(tempfile.mkdtemp(prefix="steelyard-deploy-"))
         cleaning.callback(shutil.rmtree, scratch, ignore_errors=True)
@@ -127,7 +131,16 @@ def _real_words(data: Path | None) -> Path | None:
 
 def _shown(lines: "list[Line]", setting: "Setting") -> Table:
     table = Table(title=f"{setting.workers} workers; medians, and ranges over {setting.choices}")
-    columns = ("cluster", "grouped by", "delay", "messages/s", "of limit", "p99", "copies")
+    columns = (
+        "cluster",
+        "grouped by",
+        "delay",
+        "messages/s",
+        "of limit",
+        "at work",
+        "p99",
+        "copies",
+    )
     for name in columns:
         table.add_column(name, justify="left" if name in columns[:2] else "right")
     for line in lines:

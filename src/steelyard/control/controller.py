@@ -116,8 +116,10 @@ class Controller:
                 self._counts += source.counts
                 self._hot.update(dict(source.hot))
         keys, size, rows, busy = (np.zeros(self.workers) for _ in range(4))
+        began, ended = np.inf, 0.0
         for report in {r.worker: r for r in workers if r.batch == batch}.values():
             if 0 <= report.worker < self.workers * self._tasks:
+                began, ended = min(began, report.began), max(ended, report.ended)
                 worker = report.worker // self._tasks
                 keys[worker] += report.keys
                 size[worker] += report.bytes
@@ -130,6 +132,7 @@ class Controller:
         np.maximum(self._keys, keys, out=self._keys)
         np.maximum(self._bytes, size, out=self._bytes)
         np.maximum(self._backlog, backlog(rows, busy), out=self._backlog)
+        self._working += max(0.0, ended - began)
         self._batches += 1
         self._seconds += seconds
         is_over = self._slot_length.is_over(self._batches, self._seconds)
@@ -149,7 +152,7 @@ class Controller:
         self._rows, self._busy, self._keys, self._bytes = np.zeros((4, self.workers))
         self._backlog = np.zeros(self.workers)
         self._latencies = np.zeros((self.workers, LATENCY_BINS), np.int64)
-        self._batches, self._seconds = 0, 0.0
+        self._batches, self._seconds, self._working = 0, 0.0, 0.0
 
     def _end_slot(self, batch: int, now: float) -> Slot:
         self._slots += 1
@@ -167,6 +170,7 @@ class Controller:
             batch=batch,
             time=now,
             seconds=self._seconds,
+            working=self._working,
             messages=messages,
             workers=tuple(
                 self._worker_slot(worker, states[worker], owned[worker])

@@ -79,7 +79,9 @@ class Slot:
     """Of all slots since the control path was new."""
     moves_so_far: int = 0
     latencies: tuple[tuple[int, int], ...] = ()
-    """Bins of latency and the messages in them: `latency_quantile` tells of several slots."""
+    """Bins of latency and the messages in them: `quantile_of` tells of several slots."""
+    working: float = 0.0
+    """Seconds from the first worker's beginning to the last one's end, by their clocks."""
 
     @property
     def imbalance(self) -> float:

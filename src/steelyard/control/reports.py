@@ -7,7 +7,7 @@ depend on them.
 import json
 import zlib
 from base64 import b64decode, b64encode
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Self
 
 import numpy as np
@@ -62,15 +62,17 @@ class WorkerReport:
     """Of its messages: pairs of a bin (see `latency_bins`) and the messages in it."""
     bytes: int = 0
     """The memory of these partial results."""
+    began: float = 0.0
+    """Seconds since 1970, by its machine's clock."""
+    ended: float = 0.0
 
     def to_json(self) -> str:
-        own = [self.batch, self.worker, self.rows, self.busy, self.keys, self.latencies, self.bytes]
-        return json.dumps(own, separators=(",", ":"))
+        return json.dumps(astuple(self), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        batch, worker, rows, busy, keys, latencies, size = json.loads(text)
-        return cls(batch, worker, rows, busy, keys, tuple((b, n) for b, n in latencies), size)
+        batch, worker, rows, busy, keys, latencies, *rest = json.loads(text)
+        return cls(batch, worker, rows, busy, keys, tuple((b, n) for b, n in latencies), *rest)
 
 
 def latency_bins(seconds: NDArray[np.floating]) -> Counts:

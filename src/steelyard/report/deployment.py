@@ -74,7 +74,8 @@ class Line:
     throughput: Spread | None
     share: Spread | None
     """Of the limit, by the clock."""
-    used: Spread | None
+    working: Spread | None
+    """Of the limit, while workers work."""
     p50: Spread | None
     p95: Spread | None
     p99: Spread | None
@@ -96,16 +97,17 @@ class Line:
         def told(spread: Spread | None, form: str) -> str:
             return "" if spread is None else format(spread.middle, form)
 
-        share = told(self.share, ".0%")
-        if self.share is not None and self.runs > 1:
-            share += f" ({self.share.least:.0%}-{self.share.most:.0%})"
+        working = told(self.working, ".0%")
+        if self.working is not None and self.runs > 1:
+            working += f" ({self.working.least:.0%}-{self.working.most:.0%})"
         p99 = told(self.p99, ".1f")
         return [
             self.cluster,
             self.name,
             f"{self.delay:g} ms",
             told(self.throughput, ",.0f"),
-            share,
+            told(self.share, ".0%"),
+            working,
             f"{p99} s" if p99 else "",
             told(self.copies, ".2f"),
         ]
@@ -132,7 +134,7 @@ def summary(rows: "Sequence[Outcome]") -> list[Line]:
                 runs=len(fast),
                 throughput=Spread.of(row.throughput for row in fast),
                 share=Spread.of(row.share for row in fast),
-                used=Spread.of(row.used for row in fast),
+                working=Spread.of(row.working_share for row in fast),
                 p50=Spread.of(row.p50 for row in own),
                 p95=Spread.of(row.p95 for row in own),
                 p99=Spread.of(row.p99 for row in own),
@@ -253,16 +255,17 @@ def changing_figure(path: Path) -> Figure:
     """The share of the limit over slots, while other workers become slow."""
     series: dict[str, list[tuple[int, float]]] = defaultdict(list)
     with path.open(newline="") as file:
-        for scheme, slot, _, share, used in csv.reader(file):
-            series[scheme].append((int(slot), float(used or share)))
+        for scheme, slot, _, _, working in csv.reader(file):
+            series[scheme].append((int(slot), float(working)))
     with mpl.rc_context(LOOK):
         figure = Figure(figsize=(8, 3.8), layout="constrained")
         axes = figure.subplots()
         for scheme, points in series.items():
             colour, dashes, marker = _STYLES[scheme]
             slots, shares = zip(*points, strict=True)
-            label = NAMES[scheme] + (" (by the clock)" if scheme == "cg-pull" else "")
-            axes.plot(slots, shares, color=colour, linestyle=dashes, marker=marker, label=label)
+            axes.plot(
+                slots, shares, color=colour, linestyle=dashes, marker=marker, label=NAMES[scheme]
+            )
         axes.axvline(7.5, color="#999", linestyle=":")
         axes.annotate("others become slow", (7.6, 0.03), color="#666")
         axes.set(xlabel="slot", ylabel="part of all workers' capacity", ylim=(0, 1.05))

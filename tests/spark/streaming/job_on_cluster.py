@@ -65,7 +65,9 @@ STREAMING = {
 def main(placement, kill, merged, control, folder):
     """Count until all files are read."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = start(**STREAMING)
+    # One executor more than are left when one is killed.
+    executors = 3 if kill == "executor" else 2
+    spark = start(f"local-cluster[{executors},1,1024]", **STREAMING)
     try:
         reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
         stream = reader.parquet(f"{folder}/in")

@@ -135,6 +135,7 @@ def _producer(servers: str, linger: int = 50) -> Any:
     return Producer(
         {
             "bootstrap.servers": servers,
+            "enable.idempotence": True,  # or messages may change their places
             "linger.ms": linger,
             "batch.size": 1 << 20,
             "compression.type": "lz4",

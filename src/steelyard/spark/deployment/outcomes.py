@@ -35,6 +35,8 @@ class Outcome:
     data: str = "tw"
     offered: float | None = None
     """Messages a second that came, where latency was measured."""
+    working: float | None = None
+    """Messages a second, from the first worker's beginning to the last one's end."""
     used: float | None = None
     """Of the limit, while the busiest worker is busy; where each worker has a machine."""
     imbalance: float | None = None
@@ -55,6 +57,11 @@ class Outcome:
         if self.throughput is None or not self.limit:
             return None
         return self.throughput / self.limit
+
+    @property
+    def working_share(self) -> float | None:
+        """Of the limit, while workers work: without what Spark needs before and after."""
+        return self.working / self.limit if self.working is not None and self.limit else None
 
 
 class Table:
@@ -112,6 +119,11 @@ class Measures:
     def throughput(self) -> float:
         """Messages a second, by the clock."""
         return sum(s.messages for s in self.slots) / sum(s.seconds for s in self.slots)
+
+    @property
+    def working(self) -> float:
+        """Messages a second, while workers work."""
+        return sum(s.messages for s in self.slots) / sum(s.working for s in self.slots)
 
     @property
     def used(self) -> list[float]:

@@ -51,6 +51,12 @@ class Setting:
                 raise ValueError(f"schemes: {way!r} is none of {', '.join(WAYS)}")
 
     @property
+    def length(self) -> float:
+        """Seconds of a run, if the topic has enough messages for it."""
+        fast = self.workers - self.slow * (1 - self.speed)
+        return min(self.seconds, self.messages * max(self.delays) / 1000 / fast)
+
+    @property
     def slow(self) -> int:
         """A quarter of the workers."""
         return max(1, self.workers // 4)

@@ -83,7 +83,7 @@ class Timed:
 
     def __init__(self, watch: Stopwatch, task: Task, worker: int, batch: int) -> None:
         self._watch, self._task, self._worker, self._batch = watch, task, worker, batch
-        self._rows, self._busy = 0, 0.0
+        self._rows, self._busy, self._began = 0, 0.0, time.time()
         self._latencies = np.zeros(LATENCY_BINS, np.int64)
 
     def work(self, table: pa.Table) -> list[pa.RecordBatch]:
@@ -132,6 +132,8 @@ class Timed:
             self._task.made.keys,
             tuple(latencies),
             self._task.made.bytes,
+            self._began,
+            time.time(),
         )
 
 
