@@ -8,7 +8,7 @@ READY := .venv/.ready
 LATEST := .venv-latest/.ready
 # Streams, and those that start clusters or brokers of their own, take minutes: they have targets of
 # their own.
-QUICK := -m 'not cluster and not kafka and not streaming'
+QUICK := -m 'not cluster and not kafka and not streaming and not deployment'
 SPARK_TESTS := $(QUICK) tests/spark src/steelyard/spark
 
 .PHONY: help
@@ -67,8 +67,12 @@ test-streaming: setup ## streaming queries: exact results, restarts, lost contro
 	@$(BIN)/python -m pytest -m 'streaming and not faults' tests/spark
 
 .PHONY: test-kafka
-test-kafka: setup ## count from Kafka to Kafka, its broker restarted on the way; a small deployment
+test-kafka: setup ## count from Kafka to Kafka, with a broker that is restarted on the way
 	@$(BIN)/python -m pytest -m kafka tests/spark
+
+.PHONY: test-deployment
+test-deployment: setup ## a small version of the deployment experiment (ten minutes)
+	@$(BIN)/python -m pytest -m deployment tests/spark
 
 .PHONY: test-latest
 test-latest: check-machine $(LATEST) ## the Spark tests, and some of streams, on the newest Spark
@@ -76,7 +80,7 @@ test-latest: check-machine $(LATEST) ## the Spark tests, and some of streams, on
 	@.venv-latest/bin/python -m pytest tests/spark/streaming/test_results.py
 
 .PHONY: test-all
-test-all: test test-cluster test-streaming test-kafka test-latest test-connect ## every test there is
+test-all: test test-cluster test-streaming test-kafka test-deployment test-latest test-connect ## all
 
 .PHONY: deploy
 deploy: setup ## the paper's deployment on Spark and Kafka (about two hours)

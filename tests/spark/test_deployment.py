@@ -188,7 +188,7 @@ class _First:
         return 0
 
 
-@pytest.mark.kafka
+@pytest.mark.deployment
 @pytest.mark.slow
 def test_a_small_deployment(tmp_path):
     """From the command line, on a broker of its own: every way, latencies, paused executors."""

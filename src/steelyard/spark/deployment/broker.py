@@ -71,10 +71,14 @@ class Topic:
 
 def create(servers: str, name: str) -> None:
     """Make a topic, unless it is there."""
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
-    from confluent_kafka.cimpl import NewTopic
-
+    try:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewTopic
+    except ImportError as error:
+        raise ValueError(
+            "words are sent to Kafka by confluent-kafka: install steelyard[deploy]"
+        ) from error
     admin = AdminClient({"bootstrap.servers": servers})
     try:
         if name not in admin.list_topics(timeout=_PATIENCE).topics:
@@ -139,6 +143,7 @@ def _producer(servers: str, linger: int = 50) -> Any:
             "linger.ms": linger,
             "batch.size": 1 << 20,
             "compression.type": "lz4",
+            "log_level": 2,
             "queue.buffering.max.messages": 10 * _CHUNK,
         }
     )
