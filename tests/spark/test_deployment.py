@@ -191,17 +191,22 @@ class _First:
 @pytest.mark.deployment
 @pytest.mark.slow
 def test_a_small_deployment(tmp_path):
-    """From the command line, on a broker of its own: every way, latencies, paused executors."""
+    """From the command line, on a broker of its own: latencies, changes, paused executors."""
     arguments = "--workers 4 --messages 20000 --hetero --delays 1 --repetitions 1"
+    few = ("kg", "pkg", "sg", "cg-pull", "cg-delegated")
     command = [sys.executable, "-m", "steelyard.cli", "deploy", "--out", str(tmp_path / "out")]
     ran = subprocess.run(
-        [*command, *arguments.split()], capture_output=True, text=True, timeout=900, check=False
+        [*command, *arguments.split(), "--schemes", ",".join(few)],
+        capture_output=True,
+        text=True,
+        timeout=1500,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
     with (tmp_path / "out" / "results.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     by = {(row["scheme"], row["hetero"]): row for row in rows if not row["offered"]}
-    for way in WAYS:
+    for way in few:
         row = by[way, "sleep"]
         assert 0 < float(row["throughput"]) < float(row["limit"])
         assert float(row["copies"]) >= 0.999
@@ -210,7 +215,7 @@ def test_a_small_deployment(tmp_path):
     assert float(by["sg", "sleep"]["copies"]) > 1.3
     assert {"kg", "cg-pull", "cg-delegated"} <= {way for way, how in by if how == "executors"}
     latencies = [row for row in rows if row["offered"]]
-    assert len(latencies) == len(WAYS)
+    assert len(latencies) == len(few)
     for row in latencies:
         assert 0 < float(row["p50"]) <= float(row["p95"]) <= float(row["p99"]) < 60
     assert (tmp_path / "out" / "report.html").exists()
