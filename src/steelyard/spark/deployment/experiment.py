@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,7 @@ _SETTLE, _MEASURE = 1.5, 2.5
 """Lengths of a run, at an offered rate."""
 
 _CHANGE, _CHANGING_SLOTS = 7, 16
+_MEASURED_AT_ONCE = 3
 _CHUNK = 1 << 18
 
 
@@ -206,6 +208,9 @@ class Experiment:
         """To saturation: a warm-up, in which it learns, then a run at each delay."""
         words, control = self.words[run.data], self._control(run)
         limit = self._machines(run, max(run.delays)).limit
+        if run.way == "cg-delegated" and run.hetero == "executors":
+            yield self._in_one_go(cluster, run)
+            return
         warm = cluster.saturate(
             run.way,
             self._machines(run, max(run.delays)),
@@ -223,21 +228,43 @@ class Experiment:
             wanted = expected * machines.limit * self.setting.seconds
             messages = self._affordable(words, wanted, batches)
             slots = cluster.saturate(run.way, machines, words.topic, messages, batches, control)
-            told = Measures(slots[-1:], machines.limit)
-            keys, size = told.held
-            has_machine = run.way not in ("kg-200", "cg-pull")
-            yield replace(
-                outcome,
-                throughput=told.throughput,
-                limit=machines.limit,
-                working=told.working,
-                used=told.used[-1] if has_machine else None,
-                imbalance=told.imbalance if has_machine else None,
-                copies=keys / words.distinct(slots[-1].messages),
-                state_bytes=size,
-                converged=slots_until(Measures(warm, limit).used) if learns else None,
-                messages=slots[-1].messages,
+            made = self._filled(outcome, machines.limit, slots, 1)
+            made = replace(
+                made, converged=slots_until(Measures(warm, limit).used) if learns else None
             )
+            if run.way in ("kg-200", "cg-pull"):  # a machine has tasks of any worker
+                made = replace(made, used=None, imbalance=None)
+            yield made
+
+    def _in_one_go(self, cluster: Cluster, run: Run) -> Outcome:
+        """Where a new query would put workers on other executors, it learns and is measured."""
+        (outcome,) = run.outcomes
+        machines, words = self._machines(run, outcome.delay), self.words[run.data]
+        batches = _WARM[run.way] + _MEASURED_AT_ONCE
+        messages = self._affordable(words, machines.limit * _WARM_SECONDS, batches)
+        slots = cluster.saturate(
+            run.way, machines, words.topic, messages, batches, self._control(run)
+        )
+        return self._filled(outcome, machines.limit, slots, _MEASURED_AT_ONCE)
+
+    def _filled(
+        self, outcome: Outcome, limit: float, slots: Sequence[Slot], measured: int
+    ) -> Outcome:
+        """What the last slots tell, and how soon they were like that."""
+        told = Measures(slots[-measured:], limit)
+        keys, size = told.held
+        return replace(
+            outcome,
+            throughput=told.throughput,
+            limit=limit,
+            working=told.working,
+            copies=keys / self.words[outcome.data].distinct(slots[-1].messages),
+            state_bytes=size,
+            used=median(told.used),
+            imbalance=told.imbalance,
+            converged=slots_until(Measures(slots, limit).used),
+            messages=slots[-1].messages,
+        )
 
     def _latency(self, cluster: Cluster, run: Run, table: Table) -> Outcome:
         """From Kafka's time of a message until it is counted, at what key grouping can just do."""
