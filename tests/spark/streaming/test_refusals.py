@@ -24,7 +24,7 @@ pytestmark = [
         ({"virtual_workers": 0}, "virtual_workers must be a whole number"),
         ({"virtual_workers": 2, "tasks_per_worker": 2}, "are the same here"),
         ({"capacities": [1, 1, 1, 1]}, "capacities are a hint for placement='delegated'"),
-        ({"control": "s3://bucket/path"}, "must be a folder on a local disk or a shared mount"),
+        ({"control": "ftp://host/path"}, "must be a folder on a local disk or a shared mount"),
         ({"control": "/proc/nowhere"}, "cannot be written"),
         ({"slot": "soon"}, "slot must be a length of time such as"),
         ({"slot": 0}, "slot must be a whole number"),
