@@ -83,7 +83,7 @@ test-latest: check-machine $(LATEST) ## the Spark tests, and some of streams, on
 test-all: test test-cluster test-streaming test-kafka test-deployment test-latest test-connect ## all
 
 .PHONY: deploy
-deploy: setup ## the paper's deployment on Spark and Kafka (about two hours)
+deploy: setup ## the paper's deployment on Spark and Kafka (hours)
 	@$(BIN)/steelyard deploy --out deployment
 
 .PHONY: lint

@@ -111,9 +111,7 @@ class Slots:
 
     def used(self, machines: Machines) -> list[float]:
         """Of all that the machines can do while the busiest is busy; each has a worker."""
-        busiest = [max(w.utilisation for w in slot.workers) * slot.seconds for slot in self.all]
-        done = [slot.messages / machines.limit for slot in self.all]
-        return [work / busy for work, busy in zip(done, busiest, strict=True)]
+        return [slot.messages / slot.busiest / machines.limit for slot in self.all]
 
 
 def until(shares: list[float], least: float, run: int = 2) -> int:

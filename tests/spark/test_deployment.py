@@ -127,7 +127,7 @@ def test_the_report_of_some_rows(tmp_path):
         lines[0].throughput.most,
     )
     assert ["60%", "80% (70%-95%)"] == lines[0].cells()[4:6]
-    write_report(rows, lines, Setting(), tmp_path)
+    write_report(lines, Setting(), tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
     for name in ("throughput", "latency", "changing"):
         assert {f"{name}.png", f"{name}.svg"} <= names

@@ -36,9 +36,7 @@ def deploy(
     hetero: Annotated[
         bool, typer.Option("--hetero", help="Only clusters some of whose workers are slow.")
     ] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="One delay, four ways, once: about ten minutes.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="One delay, four ways, once.")] = False,
     servers: Annotated[
         str | None, typer.Option(help="A Kafka cluster to use; else a broker is started here.")
     ] = None,
@@ -104,7 +102,7 @@ def deploy(
     from steelyard.report.deployment import summary, write_report
 
     lines = summary(table.rows)
-    write_report(table.rows, lines, setting, out)
+    write_report(lines, setting, out)
     console.print(_shown(lines, setting))
     console.print(
         f"All numbers are in {out / 'results.csv'}, the figures in {out / 'report.html'}."

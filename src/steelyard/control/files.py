@@ -7,10 +7,11 @@ relied on for that: the last who writes wins there.
 
 import os
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 REMOTE = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
@@ -22,55 +23,51 @@ _TRIES = 5
 T = TypeVar("T")
 
 
-class Files(Protocol):
+class Files(ABC):
     """Small texts under names with slashes; nobody ever sees a part of one."""
 
-    @property
-    def address(self) -> str:
-        """Where they are: `files_at` finds the same with it in another process."""
+    can_link: bool
+    """Whether the first who makes a file wins."""
+    address: str
+    """Where they are: `files_at` finds the same with it in another process."""
 
     @property
     def shown(self) -> str:
         """The address for people, without secrets."""
+        return self.address
 
-    @property
-    def can_link(self) -> bool:
-        """Whether the first who makes a file wins."""
-
+    @abstractmethod
     def prepare(self) -> None:
         """Make the folder; an OSError if it cannot be written."""
 
+    @abstractmethod
     def exists(self, name: str = "") -> bool:
         """Whether there is such a file; without a name, whether there is the folder."""
 
+    @abstractmethod
     def read(self, name: str) -> str:
         """The text; an OSError if there is none."""
 
+    @abstractmethod
     def write(self, name: str, text: str) -> None:
         """Put it in the place of what was there."""
 
+    @abstractmethod
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
 
+    @abstractmethod
     def names(self, folder: str) -> list[str]:
         """The files, and folders, of a folder; none if it is not there."""
 
 
-class LocalFiles:
+class LocalFiles(Files):
     """In a folder of this machine, or of a mount that all machines share."""
 
     can_link = True
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-
-    @property
-    def address(self) -> str:
-        return str(self.path)
-
-    @property
-    def shown(self) -> str:
-        return self.address
+        self.path, self.address = path, str(path)
 
     def prepare(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
@@ -145,7 +142,7 @@ class LocalFiles:
         persistently(write)
 
 
-class RemoteFiles:
+class RemoteFiles(Files):
     """Where `pyarrow.fs` reaches; credentials are found as it finds them."""
 
     can_link = False
@@ -200,7 +197,7 @@ class RemoteFiles:
         return [info.base_name for info in self._system.get_file_info(found)]
 
 
-def files_at(path: str | os.PathLike[str]) -> LocalFiles | RemoteFiles:
+def files_at(path: str | os.PathLike[str]) -> Files:
     """The files of a path, of a file: address, or of one that `pyarrow.fs` reaches."""
     path = os.fspath(path)
     address = urlsplit(path)

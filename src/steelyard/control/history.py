@@ -84,6 +84,11 @@ class Slot:
     """Seconds from the first worker's beginning to the last one's end, by their clocks."""
 
     @property
+    def busiest(self) -> float:
+        """Seconds that the busiest worker was busy."""
+        return max(worker.utilisation for worker in self.workers) * self.seconds
+
+    @property
     def imbalance(self) -> float:
         """The busiest worker's busy time against the mean, less one."""
         used = [worker.utilisation for worker in self.workers]

@@ -1,12 +1,11 @@
 """The page of the demo: who did how much, and how long it took, in two ways to group."""
 
-import base64
-import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, PackageLoader
 from matplotlib.figure import Figure
+
+from steelyard.report.rendering import as_png, as_text, rendered
 
 if TYPE_CHECKING:
     from steelyard.spark.demo import Run
@@ -17,17 +16,13 @@ _COLOURS = ("#b04a00", "#00664a")
 
 def demo_page(runs: "Sequence[Run]", keys: float) -> str:
     """The page as HTML: no other file is needed."""
-    picture = io.BytesIO()
-    demo_figure(runs).savefig(picture, format="png", dpi=130)
-    environment = Environment(
-        loader=PackageLoader("steelyard.report"), autoescape=True, trim_blocks=True
-    )
-    return environment.get_template("demo.html").render(
+    return rendered(
+        "demo.html",
         runs=runs,
         keys=keys,
         setting=runs[0].setting,
         hot=runs[0].slots[-1].hot_keys[:5],
-        picture=base64.b64encode(picture.getvalue()).decode(),
+        picture=as_text(as_png(demo_figure(runs))),
     )
 
 

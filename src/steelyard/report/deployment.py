@@ -1,8 +1,6 @@
 """Figures and the page of a deployment experiment."""
 
-import base64
 import csv
-import io
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,11 +9,11 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
-from jinja2 import Environment, PackageLoader
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from steelyard.report.figures import LOOK
+from steelyard.report.rendering import as_png, as_text, rendered
 
 if TYPE_CHECKING:
     from steelyard.spark.deployment.outcomes import Outcome
@@ -146,9 +144,7 @@ def summary(rows: "Sequence[Outcome]") -> list[Line]:
     return lines
 
 
-def write_report(
-    rows: "Sequence[Outcome]", lines: Sequence[Line], setting: "Setting", folder: Path
-) -> None:
+def write_report(lines: Sequence[Line], setting: "Setting", folder: Path) -> None:
     """throughput, latency and changing as PNG and SVG, and report.html with all of them."""
     figures = {"throughput": throughput_figure(lines), "latency": latency_figure(lines)}
     if (folder / "series.csv").exists():
@@ -158,16 +154,10 @@ def write_report(
         if figure is None:
             continue
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-        picture = io.BytesIO()
-        figure.savefig(picture, format="png", dpi=130)
-        (folder / f"{name}.png").write_bytes(picture.getvalue())
-        pictures[name] = base64.b64encode(picture.getvalue()).decode()
-    environment = Environment(
-        loader=PackageLoader("steelyard.report"), autoescape=True, trim_blocks=True
-    )
-    page = environment.get_template("deployment.html").render(
-        lines=lines, setting=setting, pictures=pictures
-    )
+        picture = as_png(figure)
+        (folder / f"{name}.png").write_bytes(picture)
+        pictures[name] = as_text(picture)
+    page = rendered("deployment.html", lines=lines, setting=setting, pictures=pictures)
     (folder / "report.html").write_text(page, "utf-8")
 
 
@@ -253,6 +243,8 @@ def latency_figure(lines: Sequence[Line]) -> Figure | None:
 
 def changing_figure(path: Path) -> Figure:
     """The share of the limit over slots, while other workers become slow."""
+    from steelyard.spark.deployment.settings import CHANGE
+
     series: dict[str, list[tuple[int, float]]] = defaultdict(list)
     with path.open(newline="") as file:
         for scheme, slot, _, _, working in csv.reader(file):
@@ -266,8 +258,8 @@ def changing_figure(path: Path) -> Figure:
             axes.plot(
                 slots, shares, color=colour, linestyle=dashes, marker=marker, label=NAMES[scheme]
             )
-        axes.axvline(7.5, color="#999", linestyle=":")
-        axes.annotate("others become slow", (7.6, 0.03), color="#666")
+        axes.axvline(CHANGE + 0.5, color="#999", linestyle=":")
+        axes.annotate("others become slow", (CHANGE + 0.6, 0.03), color="#666")
         axes.set(xlabel="slot", ylabel="part of all workers' capacity", ylim=(0, 1.05))
         axes.legend(loc="lower right")
     return figure

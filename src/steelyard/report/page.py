@@ -1,14 +1,12 @@
 """One page that shows every figure beside what is said of it: no other file is needed."""
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from jinja2 import Environment, PackageLoader
-
 import steelyard
 from steelyard.experiments import Claim, Experiment
+from steelyard.report.rendering import as_text, rendered
 
 
 @dataclass(frozen=True)
@@ -22,16 +20,14 @@ class Section:
     @property
     def picture(self) -> str:
         """The picture as text that a page can hold."""
-        return base64.b64encode(self.png).decode()
+        return as_text(self.png)
 
 
 def page(sections: Sequence[Section], fraction: float) -> str:
     """The page as HTML."""
-    environment = Environment(
-        loader=PackageLoader("steelyard.report"), autoescape=True, trim_blocks=True
-    )
     claims = [claim for section in sections for claim in section.claims if not claim.ours]
-    return environment.get_template("report.html").render(
+    return rendered(
+        "report.html",
         sections=sections,
         fraction=fraction,
         version=steelyard.__version__,

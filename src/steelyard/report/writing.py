@@ -1,6 +1,5 @@
 """Write figures, claims and the page of a reproduction into its folder."""
 
-import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from steelyard.experiments import Claim, Results, named
 from steelyard.report.claims import claims_in_markdown
 from steelyard.report.figures import draw
 from steelyard.report.page import Section, page
+from steelyard.report.rendering import as_png
 
 
 def write_report(
@@ -22,11 +22,10 @@ def write_report(
         experiment = named(name)
         figure = draw(experiment, results[name])
         figure.savefig(folder / f"{experiment.name}.svg", metadata={"Date": None})
-        picture = io.BytesIO()
-        figure.savefig(picture, format="png", dpi=130)
-        (folder / f"{experiment.name}.png").write_bytes(picture.getvalue())
+        picture = as_png(figure)
+        (folder / f"{experiment.name}.png").write_bytes(picture)
         claims = experiment.claims(results[experiment.name])
-        sections.append(Section(experiment, picture.getvalue(), claims))
+        sections.append(Section(experiment, picture, claims))
         drawn()
     made = {section.experiment.name: list(section.claims) for section in sections}
     (folder / "claims.md").write_text(claims_in_markdown(made), "utf-8")

@@ -90,11 +90,7 @@ class Run:
     @property
     def used(self) -> float:
         """The part of all workers' time that was spent on messages while the busiest was busy."""
-        parts = []
-        for slot in self.settled:
-            busiest = max(worker.utilisation for worker in slot.workers) * slot.seconds
-            parts.append(slot.messages / busiest / self.setting.limit)
-        return median(parts)
+        return median(s.messages / s.busiest / self.setting.limit for s in self.settled)
 
     @property
     def imbalance(self) -> float:

@@ -1,9 +1,11 @@
 """Streams that stop, lose their control files or meet each other."""
 
+import itertools
 import shutil
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +14,7 @@ import pytest
 import steelyard as sy
 from steelyard.control.history import Slot
 from steelyard.control.store import ControlStore
+from steelyard.spark.streaming import listening
 from tests.spark.streaming.running import (
     EACH,
     FILES,
@@ -107,6 +110,21 @@ def test_a_control_path_on_a_store_that_cannot_link(rows, stream, remote, tmp_pa
     )
     shares = [worker.share for worker in slots[-1].workers]
     assert max(shares) < 0.4, "by the plan, the hot key with half of the messages is split"
+
+
+@pytest.mark.faults
+def test_a_clock_that_goes_backwards_changes_nothing(rows, stream, tmp_path, monkeypatch):
+    """The driver's, by an hour a micro-batch: totals are exact, and it learns all the same."""
+    hours = itertools.count()
+    backwards = SimpleNamespace(time=lambda: 1e9 - 3600 * next(hours))
+    monkeypatch.setattr(listening, "time", backwards)
+    grouped = group(stream, tmp_path, "delegated")
+    written = table(grouped.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "checkpoint")
+    assert truth(rows) == last_of(written)
+    slots = heard(grouped, FILES)
+    assert list(range(1, FILES + 1)) == [slot.slot for slot in slots]
+    assert all(later.time < earlier.time for earlier, later in itertools.pairwise(slots))
+    assert grouped.controller.version.plan is not None
 
 
 def test_two_queries_on_one_control_path_are_refused(stream, rows, tmp_path):

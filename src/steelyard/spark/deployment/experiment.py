@@ -24,7 +24,7 @@ from steelyard.spark.deployment.broker import Topic, connector, fill
 from steelyard.spark.deployment.executors import executors_of, slowed
 from steelyard.spark.deployment.outcomes import Measures, Outcome, Table, slots_until
 from steelyard.spark.deployment.running import Cluster
-from steelyard.spark.deployment.settings import SOURCES, Setting
+from steelyard.spark.deployment.settings import CHANGE, SOURCES, Setting
 from steelyard.spark.machines import Changing, Machines
 from steelyard.spark.session import STATE_IN_ROCKSDB, session
 
@@ -37,7 +37,7 @@ _WARM_SECONDS, _WARM = 5.0, {"cg-delegated": 7, "cg-pull": 2}
 _SETTLE, _MEASURE = 1.5, 2.5
 """Lengths of a run, at an offered rate."""
 
-_CHANGE, _CHANGING_SLOTS = 7, 16
+_CHANGING_SLOTS = 16
 _MEASURED_AT_ONCE = 3
 _CHUNK = 1 << 18
 
@@ -300,7 +300,7 @@ class Experiment:
         (outcome,) = run.outcomes
         before, after = self.setting.speeds(run.seed), self.setting.speeds(run.seed + 1000)
         place = ways.place(run.way, self._machine_numbers)
-        machines = Changing(outcome.delay / 1000, before, place, later=after, change=_CHANGE)
+        machines = Changing(outcome.delay / 1000, before, place, later=after, change=CHANGE)
         words = self.words[run.data]
         # Who does not learn is slow, and needs no long slots for it.
         wanted = machines.limit * _WARM_SECONDS * (0.3 if run.way == "kg" else 1.0)
@@ -319,7 +319,7 @@ class Experiment:
             limit=machines.limit,
             throughput=told.throughput,
             working=told.working,
-            converged=slots_until([slot.messages / slot.working for slot in slots[_CHANGE:]]),
+            converged=slots_until([slot.messages / slot.working for slot in slots[CHANGE:]]),
             messages=messages,
         )
 

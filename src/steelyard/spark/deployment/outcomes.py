@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import median
-from typing import Self
 
 from steelyard.control.history import Slot, quantile_of
 
@@ -111,10 +110,6 @@ class Measures:
     slots: Sequence[Slot]
     limit: float
 
-    @classmethod
-    def of(cls, slots: Sequence[Slot], limit: float) -> Self:
-        return cls(slots, limit)
-
     @property
     def throughput(self) -> float:
         """Messages a second, by the clock."""
@@ -128,11 +123,10 @@ class Measures:
     @property
     def used(self) -> list[float]:
         """Of the limit while the busiest worker is busy, slot by slot."""
-        parts = []
-        for slot in self.slots:
-            busiest = max(worker.utilisation for worker in slot.workers) * slot.seconds
-            parts.append(slot.messages / busiest / self.limit if busiest else 0.0)
-        return parts
+        return [
+            slot.messages / slot.busiest / self.limit if slot.busiest else 0.0
+            for slot in self.slots
+        ]
 
     @property
     def imbalance(self) -> float:

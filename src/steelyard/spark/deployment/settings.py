@@ -14,6 +14,9 @@ keys with one of ten salts, and consistent grouping in both placements."""
 SOURCES = 8
 """Partitions of a topic."""
 
+CHANGE = 7
+"""Slots before other workers become slow, where they do."""
+
 
 @dataclass(frozen=True)
 class Setting:
