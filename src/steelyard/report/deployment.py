@@ -171,7 +171,7 @@ def throughput_figure(lines: Sequence[Line]) -> Figure | None:
     if not kinds:
         return None
     with mpl.rc_context(LOOK):
-        figure = Figure(figsize=(5.4 * len(kinds), 4.2), layout="constrained")
+        figure = Figure(figsize=(max(8, 5.4 * len(kinds)), 4.4), layout="constrained")
         for axes, kind in zip(figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
             own = [line for line in lines if line.hetero == kind and line.data == "tw"]
             _over_delay(axes, own)
@@ -205,8 +205,19 @@ def _over_delay(axes: Axes, lines: Sequence[Line]) -> None:
             assert line.share is not None
             limits[line.delay] = line.throughput.middle / line.share.middle
     delays = sorted(limits)
-    axes.plot(delays, [limits[d] for d in delays], color="#999", linestyle=":", label="the limit")
-    axes.set(xlabel="delay (ms)", ylabel="messages a second", xscale="log", yscale="log")
+    axes.plot(
+        delays,
+        [limits[d] for d in delays],
+        color="#888",
+        linestyle=":",
+        marker="_",
+        label="the limit",
+    )
+    axes.set(xlabel="delay (ms)", ylabel="messages a second", xscale="log")
+    if len(delays) > 1:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(0, None)
     axes.set_xticks(delays, [f"{delay:g}" for delay in delays])
     axes.minorticks_off()
 
