@@ -19,6 +19,7 @@ from steelyard.control.store import ControlStore
 from steelyard.delegation import SteadyRules
 from steelyard.hashing import spread
 from steelyard.planning import Planner
+from steelyard.rounds import capacities_of_tasks
 
 BUCKETS, ROWS = 2048, 100_000
 
@@ -98,9 +99,9 @@ def test_capacities_and_hot_keys_that_change_are_followed():
 
 
 def test_pull_only_plans():
-    """Virtual workers are tasks: the plan is renewed and nobody moves."""
+    """Virtual workers are tasks of sizes that are planned for, and nobody moves."""
     tasks = Controller(4, 3, delegation=False, buckets=BUCKETS)
-    used = Model([1] * 12, tasks, zipf(1.4)).run(4)
+    used = Model(capacities_of_tasks(4, 3), tasks, zipf(1.4)).run(4)
     assert used[0] < 0.6
     assert used[3] > 0.9
     slot = tasks.history[-1]

@@ -51,8 +51,16 @@ def test_every_way_is_planned_on_every_cluster():
     assert len(set(runs)) == len(runs)
     for way in WAYS:
         own = [run for run in runs if run.way == way]
-        assert 2 == len([run for run in own if run.hetero == "no"])
-        assert 2 == len([run for run in own if run.latency])
+        for hetero, delay, times in (
+            ("no", 1, 2),
+            ("no", 0.1, 1),
+            ("sleep", 1, 3),
+            ("sleep", 0.1, 2),
+        ):
+            there = [r for r in own if (r.hetero, r.delay, r.data) == (hetero, delay, "tw")]
+            assert times == len([run for run in there if not run.latency])
+        compared = way in ("kg", "cg-pull", "cg-delegated")
+        assert (2 if compared else 1) == len([run for run in own if run.latency])
     assert {run.seed for run in runs if run.way == "cg-pull"} == {0, 1, 2}
     assert {"kg", "cg-pull", "cg-delegated"} == {r.way for r in runs if r.hetero == "executors"}
     for number, run in enumerate(runs):
@@ -113,7 +121,7 @@ def test_the_report_of_some_rows(tmp_path):
         for way in WAYS:
             for seed, rate in enumerate((100.0, 120.0, 150.0)):
                 own = {"throughput": rate, "limit": 200.0, "copies": 1.1, "state_bytes": 1e6}
-                own["working"] = rate + 40
+                own["working"] = rate + (40 if way != "kg" else 0)
                 rows.append(Outcome(way, "pull", 1.0, hetero, seed, **own))
             rows.append(
                 Outcome(way, "pull", 1.0, hetero, 0, p50=1.0, p95=2.0, p99=3.0, offered=80.0)
@@ -126,7 +134,13 @@ def test_the_report_of_some_rows(tmp_path):
         lines[0].throughput.least,
         lines[0].throughput.most,
     )
-    assert ["60%", "80% (70%-95%)"] == lines[0].cells()[4:6]
+    assert ["60%", "60% (50%-75%)"] == lines[0].cells()[4:6]
+    assert ["60%", "80% (70%-95%)"] == lines[1].cells()[4:6]
+    assert (1.0, 4 / 3) == (lines[0].against_kg.middle, lines[1].against_kg.middle)
+    assert (200 / 120, 200 / 150) == (
+        lines[1].most_against_kg.middle,
+        lines[1].most_against_kg.least,
+    )
     write_report(lines, Setting(), tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
     for name in ("throughput", "latency", "changing"):

@@ -137,6 +137,7 @@ def _shown(lines: "list[Line]", setting: "Setting") -> Table:
         "of limit",
         "at work",
         "p99",
+        "x KG",
         "copies",
     )
     for name in columns:

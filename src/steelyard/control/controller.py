@@ -20,6 +20,7 @@ from steelyard.control.store import ControlStore
 from steelyard.control.version import ControlVersion
 from steelyard.delegation import Measurement, Rules, Signal, SourceSide, SteadyRules, fair_busy_time
 from steelyard.planning import Planner
+from steelyard.rounds import capacities_of_tasks
 from steelyard.routing_plan import RoutingPlan
 
 _HOT_KEYS = 10
@@ -70,8 +71,9 @@ class Controller:
         self._store, self._slot_length = store, slot
         learned = (store.learned() if store is not None else None) or {}
         newest = store.newest() if store is not None else None
+        sizes = None if delegation else capacities_of_tasks(workers, virtual_workers)
         self._planner = _resumed_planner(
-            Planner(workers * virtual_workers, epsilon, buckets, decay=decay),
+            Planner(workers * virtual_workers, epsilon, buckets, sizes, decay=decay),
             learned,
             None if newest is None else newest.plan,
         )
@@ -120,7 +122,7 @@ class Controller:
         for report in {r.worker: r for r in workers if r.batch == batch}.values():
             if 0 <= report.worker < self.workers * self._tasks:
                 began, ended = min(began, report.began), max(ended, report.ended)
-                worker = report.worker // self._tasks
+                worker = report.worker % self.workers
                 keys[worker] += report.keys
                 size[worker] += report.bytes
                 rows[worker] += report.rows

@@ -80,6 +80,10 @@ class Line:
     copies: Spread | None
     state_bytes: Spread | None
     converged: Spread | None
+    against_kg: Spread | None
+    """Times the throughput of key grouping with the same slow workers, while workers work."""
+    most_against_kg: Spread | None
+    """What the limit is of that: no way can do more."""
 
     @property
     def name(self) -> str:
@@ -107,6 +111,7 @@ class Line:
             told(self.share, ".0%"),
             working,
             f"{p99} s" if p99 else "",
+            told(self.against_kg, ".1f"),
             told(self.copies, ".2f"),
         ]
 
@@ -121,6 +126,16 @@ def summary(rows: "Sequence[Outcome]") -> list[Line]:
     def place(group: tuple[str, str, str, float]) -> tuple[int, str, float, int]:
         hetero, data, scheme, delay = group
         return (clusters.index(hetero), "" if data == "tw" else data, delay, ways.index(scheme))
+
+    by_key = {row.run[1:]: row.working for row in rows if row.scheme == "kg"}
+
+    def times(rates: "Iterable[tuple[Outcome, float | None]]") -> Spread | None:
+        """Rates against that of key grouping in the same run."""
+        return Spread.of(
+            rate / of_kg
+            for row, rate in rates
+            if rate is not None and (of_kg := by_key.get(row.run[1:])) is not None
+        )
 
     lines = []
     for group in sorted(groups, key=place):
@@ -139,6 +154,8 @@ def summary(rows: "Sequence[Outcome]") -> list[Line]:
                 copies=Spread.of(row.copies for row in fast),
                 state_bytes=Spread.of(row.state_bytes for row in fast),
                 converged=Spread.of(row.converged for row in fast),
+                against_kg=times((row, row.working) for row in fast),
+                most_against_kg=times((row, row.limit) for row in fast),
             )
         )
     return lines
@@ -157,7 +174,10 @@ def write_report(lines: Sequence[Line], setting: "Setting", folder: Path) -> Non
         picture = as_png(figure)
         (folder / f"{name}.png").write_bytes(picture)
         pictures[name] = as_text(picture)
-    page = rendered("deployment.html", lines=lines, setting=setting, pictures=pictures)
+    at_most = next((li.most_against_kg for li in lines if li.hetero == "sleep"), None)
+    page = rendered(
+        "deployment.html", lines=lines, setting=setting, pictures=pictures, at_most=at_most
+    )
     (folder / "report.html").write_text(page, "utf-8")
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -18,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from steelyard.aggregators import Aggregation, Aggregator
 from steelyard.planning import Planner
+from steelyard.rounds import capacities_of_tasks
 from steelyard.routing_plan import RoutingPlan
 from steelyard.spark import packing
 from steelyard.spark.columns import (
@@ -89,8 +89,9 @@ def group_by(
     paper's sources do: only for what is read straight from files, and only where the executors
     have this package.
 
-    Each worker is `tasks_per_worker` Spark tasks. More of them let fast machines take more than
-    slow ones, and cost more to start. A plan must be for `workers * tasks_per_worker` bins.
+    Each worker is `tasks_per_worker` Spark tasks, which come in rounds, each smaller than the one
+    before, so that little is left to wait for in the end. More of them let fast machines take more
+    than slow ones, and cost more to start. A plan must be for `workers * tasks_per_worker` bins.
 
     With `whole_light_keys` the hot keys are found and listed (`hot_keys`), and all rows of any
     other key are in one task: `map_arrow` hands them to the function in one table.
@@ -139,9 +140,8 @@ def group_by(
     require_weight(frame, weight)
     bins = workers * tasks_per_worker
     Planner(workers, epsilon, max(buckets, workers), capacities)  # refuses what cannot be
-    if capacities is not None:
-        capacities = np.repeat(capacities, tasks_per_worker).tolist()
-    Planner(bins, epsilon, buckets, capacities)
+    sizes = capacities_of_tasks(workers, tasks_per_worker, capacities)
+    Planner(bins, epsilon, buckets, sizes)
     given = [name for name, it in (("plan", plan), ("scheme", scheme)) if it is not None]
     given += ["whole_light_keys"] if whole_light_keys else []
     if len(given) > 1:
@@ -184,7 +184,7 @@ def group_by(
         salts=tuple(salt_columns(frame, salt, key)),
         weight=weight,
         epsilon=epsilon,
-        capacities=capacities,
+        capacities=sizes,
         whole_light_keys=whole_light_keys,
     )
 

@@ -5,7 +5,7 @@ again, so that an experiment that was stopped goes on where it was.
 """
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,11 +31,14 @@ from steelyard.spark.session import STATE_IN_ROCKSDB, session
 _LOAD = 0.8
 """Of what key grouping can do: what is offered where latencies are measured."""
 
-_WARM_SECONDS, _WARM = 5.0, {"cg-delegated": 7, "cg-pull": 2}
+_WARM_SECONDS, _WARM = 5.0, {"cg-delegated": 6, "cg-pull": 2}
 """Of work in a micro-batch before anything is measured, and how many of those; else one."""
 
-_SETTLE, _MEASURE = 1.5, 2.5
+_SETTLE, _MEASURE = 0.75, 1.0
 """Lengths of a run, at an offered rate."""
+
+_OURS = ("kg", "cg-pull", "cg-delegated")
+"""What is compared most closely."""
 
 _CHANGING_SLOTS = 16
 _MEASURED_AT_ONCE = 3
@@ -44,45 +47,54 @@ _CHUNK = 1 << 18
 
 @dataclass(frozen=True)
 class Run:
-    """One way on one cluster; at several delays, as what it has learned holds for all of them."""
+    """One way on one cluster, at one delay."""
 
     way: str
     hetero: str
     seed: int
-    delays: tuple[float, ...]
+    delay: float
     data: str = "tw"
     latency: bool = False
 
     @property
-    def outcomes(self) -> list[Outcome]:
+    def outcome(self) -> Outcome:
         """What it will fill in."""
-        offered = 0.0 if self.latency else None
-        own = (self.hetero, self.seed)
-        return [
-            Outcome(
-                self.way, ways.placement(self.way), delay, *own, data=self.data, offered=offered
-            )
-            for delay in self.delays
-        ]
+        return Outcome(
+            self.way,
+            ways.placement(self.way),
+            self.delay,
+            self.hetero,
+            self.seed,
+            data=self.data,
+            offered=0.0 if self.latency else None,
+        )
 
 
 def planned(setting: Setting, data: Sequence[str]) -> list[Run]:
-    """Everything, in the order in which it is run: what is compared is close together."""
-    delays, longest = tuple(setting.delays), (max(setting.delays),)
-    ours = [way for way in setting.ways if way in ("kg", "cg-pull", "cg-delegated")]
+    """Everything, in the order in which it is run: what tells most comes first.
+
+    Ways that are compared most closely have their latencies measured in every repetition, the
+    others once; where workers are alike there is nothing to draw, so short delays are run once.
+    """
+    longest, shorter = setting.longest, sorted(set(setting.delays) - {setting.longest})
+    ours = [way for way in setting.ways if way in _OURS]
     runs = []
-    for seed in range(setting.repetitions):
-        if setting.homogeneous:
-            runs += [Run(way, "no", seed, delays) for way in setting.ways]
-        runs += [Run(way, "sleep", seed, delays) for way in setting.ways]
-        if "kg" in setting.ways:
-            runs += [Run(way, "sleep", seed, longest, latency=True) for way in setting.ways]
-    for seed in range(setting.repetitions, setting.choices):
-        runs += [Run(way, "sleep", seed, longest) for way in setting.ways if way != "kg-200"]
+    for seed in range(setting.choices):
+        runs += [Run(way, "sleep", seed, longest) for way in setting.ways]
+    for seed in range(setting.repetitions if "kg" in setting.ways else 0):
+        measured = setting.ways if seed == 0 else ours
+        runs += [Run(way, "sleep", seed, longest, latency=True) for way in measured]
+    for seed in range(setting.repetitions if setting.homogeneous else 0):
+        runs += [Run(way, "no", seed, longest) for way in setting.ways]
+    runs += [Run(way, "changing", 0, longest) for way in ours]
     for name in data:
         if name != "tw":
             runs += [Run(way, "sleep", 0, longest, data=name) for way in ours]
-    runs += [Run(way, "changing", 0, longest) for way in ours]
+    for seed in range(setting.repetitions):
+        for delay in shorter:
+            runs += [Run(way, "sleep", seed, delay) for way in setting.ways]
+            if setting.homogeneous and seed == 0:
+                runs += [Run(way, "no", seed, delay) for way in setting.ways]
     runs += [Run(way, "executors", 0, longest) for way in ours]
     return runs
 
@@ -133,13 +145,15 @@ class Experiment:
     words: dict[str, Words] = field(repr=False)
     watch: Callable[[Run, Slot], None] = lambda *_: None
     done: Callable[[Run], None] = lambda _: None
+    _learned: dict[Path, tuple[float, int | None]] = field(default_factory=dict, repr=False)
+    """By control path: the part of the limit that is expected, and slots that it took to learn."""
 
     def run(self, runs: Sequence[Run]) -> Table:
         """All that are not done yet: first those on this process's Spark, then on executors."""
         table = Table(self.out)
         missing = []
         for run in runs:
-            if all(table.find(outcome) for outcome in run.outcomes):
+            if table.find(run.outcome):
                 self.done(run)
             else:
                 missing.append(run)
@@ -198,47 +212,47 @@ class Experiment:
             table.add(self._latency(cluster, run, table))
         elif run.hetero == "changing":
             table.add(self._changing(cluster, run))
+        elif run.way == "cg-delegated" and run.hetero == "executors":
+            table.add(self._in_one_go(cluster, run))
         else:
-            for outcome in self._throughput(cluster, run):
-                table.add(outcome)
+            table.add(self._throughput(cluster, run))
 
     # The kinds of runs.
 
-    def _throughput(self, cluster: Cluster, run: Run) -> Iterator[Outcome]:
-        """To saturation: a warm-up, in which it learns, then a run at each delay."""
-        words, control = self.words[run.data], self._control(run)
-        limit = self._machines(run, max(run.delays)).limit
-        if run.way == "cg-delegated" and run.hetero == "executors":
-            yield self._in_one_go(cluster, run)
-            return
-        warm = cluster.saturate(
-            run.way,
-            self._machines(run, max(run.delays)),
-            words.topic,
-            self._affordable(words, limit * _WARM_SECONDS, _WARM.get(run.way, 1)),
-            _WARM.get(run.way, 1),
-            control,
-        )
-        expected = _expected(run.way, Measures(warm, limit))
-        learns = run.way == "cg-delegated"
-        for outcome in run.outcomes:
-            machines = self._machines(run, outcome.delay)
+    def _throughput(self, cluster: Cluster, run: Run) -> Outcome:
+        """To saturation, in one long micro-batch, after a warm-up."""
+        words, machines = self.words[run.data], self._machines(run, run.delay)
+        expected, slots_to_learn = self._warm(cluster, run)
+        wanted = expected * machines.limit * self.setting.length(run.delay)
+        messages, batches = self._affordable(words, wanted, 1), 1
+        if run.way == "cg-delegated":
             # The first micro-batch of workers that stay makes room for their state.
-            batches = 2 if learns else 1
-            wanted = expected * machines.limit * self.setting.seconds
-            messages = self._affordable(words, wanted, batches)
+            messages, batches = self._affordable(words, wanted, 2), 2
+        slots = cluster.saturate(
+            run.way, machines, words.topic, messages, batches, self._control(run)
+        )
+        made = self._filled(run.outcome, machines.limit, slots, 1)
+        made = replace(made, converged=slots_to_learn)
+        if run.way in ("kg-200", "cg-pull"):  # a machine has tasks of any worker
+            made = replace(made, used=None, imbalance=None)
+        return made
+
+    def _warm(self, cluster: Cluster, run: Run) -> tuple[float, int | None]:
+        """What a way can do on a cluster, about, and what it has learned of it: once for each."""
+        control = self._control(run)
+        if control not in self._learned:
+            machines, words = self._machines(run, self.setting.longest), self.words[run.data]
+            batches = _WARM.get(run.way, 1)
+            messages = self._affordable(words, machines.limit * _WARM_SECONDS, batches)
             slots = cluster.saturate(run.way, machines, words.topic, messages, batches, control)
-            made = self._filled(outcome, machines.limit, slots, 1)
-            made = replace(
-                made, converged=slots_until(Measures(warm, limit).used) if learns else None
-            )
-            if run.way in ("kg-200", "cg-pull"):  # a machine has tasks of any worker
-                made = replace(made, used=None, imbalance=None)
-            yield made
+            warm = Measures(slots, machines.limit)
+            took = slots_until(warm.used) if run.way == "cg-delegated" else None
+            self._learned[control] = (_expected(run.way, warm), took)
+        return self._learned[control]
 
     def _in_one_go(self, cluster: Cluster, run: Run) -> Outcome:
         """Where a new query would put workers on other executors, it learns and is measured."""
-        (outcome,) = run.outcomes
+        outcome = run.outcome
         machines, words = self._machines(run, outcome.delay), self.words[run.data]
         batches = _WARM[run.way] + _MEASURED_AT_ONCE
         messages = self._affordable(words, machines.limit * _WARM_SECONDS, batches)
@@ -268,11 +282,12 @@ class Experiment:
 
     def _latency(self, cluster: Cluster, run: Run, table: Table) -> Outcome:
         """From Kafka's time of a message until it is counted, at what key grouping can just do."""
-        (outcome,) = run.outcomes
+        outcome = run.outcome
         by_key = table.find(replace(outcome, scheme="kg", offered=None))
         if by_key is None or by_key.working is None:
             raise ValueError("latencies are measured at a part of what kg can do: add it")
         rate = _LOAD * by_key.working
+        self._warm(cluster, run)
         machines, words = self._machines(run, outcome.delay), self.words[run.data]
         slots = cluster.offer(
             run.way,
@@ -280,7 +295,7 @@ class Experiment:
             self.servers,
             words.sample,
             rate,
-            (_SETTLE * self.setting.length, _MEASURE * self.setting.length),
+            (_SETTLE * self.setting.length(run.delay), _MEASURE * self.setting.length(run.delay)),
             self._control(run),
         )
         told = Measures(slots, machines.limit)
@@ -297,7 +312,7 @@ class Experiment:
 
     def _changing(self, cluster: Cluster, run: Run) -> Outcome:
         """Other workers become slow in the middle of a run; its slots are kept in series.csv."""
-        (outcome,) = run.outcomes
+        outcome = run.outcome
         before, after = self.setting.speeds(run.seed), self.setting.speeds(run.seed + 1000)
         place = ways.place(run.way, self._machine_numbers)
         machines = Changing(outcome.delay / 1000, before, place, later=after, change=CHANGE)

@@ -28,12 +28,12 @@ class Setting:
     ways: Sequence[str] = WAYS
     messages: int = 6_000_000
     """In a topic: no run takes more."""
-    seconds: float = 22.0
-    """So long a run should take, about."""
+    seconds: float = 40.0
+    """So long a run at the longest delay should take, about; a third of it at the others."""
     repetitions: int = 3
     """Each with other slow workers."""
     choices: int = 5
-    """Repetitions at the longest delay, where the bars are."""
+    """Repetitions at the longest delay, where it is compared most closely."""
     homogeneous: bool = True
     speed: float = 0.3
     """Of a slow worker."""
@@ -54,10 +54,15 @@ class Setting:
                 raise ValueError(f"schemes: {way!r} is none of {', '.join(WAYS)}")
 
     @property
-    def length(self) -> float:
+    def longest(self) -> float:
+        """The longest delay."""
+        return max(self.delays)
+
+    def length(self, delay: float) -> float:
         """Seconds of a run, if the topic has enough messages for it."""
         fast = self.workers - self.slow * (1 - self.speed)
-        return min(self.seconds, self.messages * max(self.delays) / 1000 / fast)
+        wanted = self.seconds if delay == self.longest else self.seconds / 3
+        return min(wanted, self.messages * delay / 1000 / fast)
 
     @property
     def slow(self) -> int:

@@ -16,7 +16,7 @@ from steelyard.spark.grouped import Grouped
 from steelyard.spark.grouping import group_by
 from steelyard.spark.machines import ByPartition, ByProcess, Place
 
-TASKS = 8
+TASKS = 6
 """Of a worker that is pulled from: so much finer can the fast ones take from the slow."""
 
 _DEFAULT_PARTITIONS, _SALTS, _BUCKETS = 200, 10, 8192

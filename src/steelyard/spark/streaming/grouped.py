@@ -20,6 +20,7 @@ from steelyard.aggregators import Aggregation, Aggregator, Max
 from steelyard.control.controller import Controller
 from steelyard.control.history import Slot
 from steelyard.control.store import ControlStore
+from steelyard.rounds import capacities_of_tasks
 from steelyard.routing_plan import RoutingPlan
 from steelyard.spark import packing
 from steelyard.spark.columns import HIDDEN, Key, named, salt_of
@@ -302,7 +303,10 @@ class StreamGrouped(Grouped):
         if self.scheme is not None:
             frame = frame.withColumn(_HASH, self.key.hashed())
             scheme = packing.RoutedHere(_HASH, self.scheme, virtual)
-        here: packing.Destinations = sources.FirstChoice(_BUCKET, virtual, self.key.buckets)
+        sizes = None
+        if not self.delegated:
+            sizes = capacities_of_tasks(self.workers, self.virtual_workers)
+        here: packing.Destinations = sources.FirstChoice(_BUCKET, virtual, self.key.buckets, sizes)
         if repeats_its_order(self.frame):
             here = packing.PlannedHere(
                 bucket=_BUCKET,
@@ -310,7 +314,7 @@ class StreamGrouped(Grouped):
                 bins=virtual,
                 epsilon=self.epsilon,
                 buckets=self.key.buckets,
-                capacities=None,
+                capacities=sizes,
             )
         if self.control is None:
             return frame, scheme or here
@@ -334,7 +338,7 @@ class StreamGrouped(Grouped):
     def _watch(self, columns: Sequence[str]) -> at_work.Stopwatch:
         arrived = _ARRIVED if self.arrived is not None else None
         tasks = 1 if self.delegated else self.virtual_workers
-        return at_work.Stopwatch(_BUCKET, arrived, tuple(columns), tasks)
+        return at_work.Stopwatch(_BUCKET, arrived, tuple(columns), self.workers, tasks)
 
     def _listen(self) -> None:
         if self._loops:

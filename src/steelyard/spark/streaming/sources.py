@@ -4,7 +4,7 @@ Record batches enter; (bin, block, report) rows leave. This runs inside Spark's 
 Spark it knows only which micro-batch and which task it is.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,13 +49,14 @@ class FirstChoice(Destinations):
     bucket: str
     bins: int
     buckets: int
+    capacities: Sequence[float] | None
 
     @property
     def columns(self) -> list[str]:
         return [self.bucket]
 
     def start(self) -> Decide:
-        plan = Planner(self.bins, buckets=self.buckets).plan
+        plan = Planner(self.bins, buckets=self.buckets, capacities=self.capacities).plan
 
         def decide(rows: pa.RecordBatch) -> Bins:
             buckets = rows.column(self.bucket).to_numpy()

@@ -70,8 +70,9 @@ class Stopwatch:
     """When a message arrived, in microseconds since 1970."""
     visible: tuple[str, ...]
     """The columns that the work is about."""
+    workers: int
     tasks: int = 1
-    """Of each worker: where it has several, they are numbered through."""
+    """Of each worker: where it has several, they are numbered round by round."""
 
     def start(self, task: Task, worker: int, batch: int) -> "Timed":
         """Watch a task of a worker."""
@@ -118,7 +119,7 @@ class Timed:
 
     @property
     def _name(self) -> str:
-        worker, task = divmod(self._worker, self._watch.tasks)
+        task, worker = divmod(self._worker, self._watch.workers)
         return f"worker {worker}" + (f" (task {task})" if self._watch.tasks > 1 else "")
 
     def report(self) -> WorkerReport:
