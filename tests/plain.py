@@ -46,6 +46,10 @@ def pkg(scheme, keys, bins, seed):
     return out
 
 
+def salting(scheme, keys, bins, seed):
+    return [choice(key, 1 + i % scheme.salts, bins, seed) for i, key in enumerate(keys)]
+
+
 def potc(scheme, keys, bins, seed):
     loads, out = [0] * bins, []
     for i in range(len(keys)):
@@ -183,6 +187,7 @@ TWINS = {
     "kg": kg,
     "sg": sg,
     "pkg": pkg,
+    "salting": salting,
     "potc": potc,
     "ch": ch,
     "porc": porc,

@@ -34,6 +34,8 @@ def settings_of(draw, name):
         drawn["slack"] = draw(st.sampled_from([0, 0.5, 3]))
         drawn["grades"] = draw(st.integers(2, 9))
         drawn["heavy_share"] = draw(st.floats(0.01, 1))
+    if name == "salting":
+        drawn["salts"] = draw(st.integers(1, 20))
     if name in ("dchoices", "wchoices"):
         drawn["head_share"] = draw(st.floats(0.05, 1))
     if name == "dchoices":

@@ -27,7 +27,11 @@ from steelyard import schemes
         ("dchoices", {"refresh": 1.5}, "refresh must be a whole number, at least 1, got 1.5"),
         ("kg", {"epsilon": 1}, "kg has no setting 'epsilon'; it has: none"),
         ("porc", {"eps": 1}, "porc has no setting 'eps'; it has: epsilon"),
-        ("robin", {}, "no scheme is named 'robin'; the schemes are: kg, sg, pkg, potc, ch, porc,"),
+        (
+            "robin",
+            {},
+            "no scheme is named 'robin'; the schemes are: kg, sg, pkg, salting,",
+        ),
     ],
 )
 def test_bad_settings(name, settings, sentence):

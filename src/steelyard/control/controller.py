@@ -28,6 +28,9 @@ _HOT_KEYS = 10
 _HISTORY = 1000
 """Slots that are remembered."""
 
+_VERSIONS = 32
+"""Versions of which it is remembered who owned how many virtual workers."""
+
 _LEAST_BUSY = 0.02
 """Seconds: who was busy for less than this in a slot cannot be told from who was not."""
 
@@ -48,8 +51,10 @@ class Controller:
 
     With `delegation` virtual workers move between workers: each worker compares its busy time with
     the fair one, that all would have had if each had got messages as it is fast, and says idle,
-    normal or busy. Without it (virtual workers are tasks, and whoever is free takes the next) only
-    the plan is renewed.
+    normal or busy. A micro-batch may have begun before the last one was heard of: what a worker did
+    with the virtual workers of then counts as what it would do with those of now. Without
+    `delegation` (virtual workers are tasks, and whoever is free takes the next) only the plan is
+    renewed.
     """
 
     def __init__(
@@ -87,6 +92,7 @@ class Controller:
         self.last_batch = -1
         """The micro-batch that was heard of last, and made use of."""
         self.history: deque[Slot] = deque(maxlen=_HISTORY)
+        self._owned_in: dict[int, list[int]] = {}
         self._begin_slot()
         self._so_far = (int(learned.get("messages", 0)), int(learned.get("moves", 0)))
         self.version: ControlVersion | None = None
@@ -94,6 +100,8 @@ class Controller:
         # A path that somebody uses is not written to before it is known that it is ours.
         is_ours = store is None or not store.is_claimed
         self.version = newest or (self._published() if is_ours else None)
+        if self.version is not None:
+            self._owned_in[self.version.number] = self._owned()
 
     def begin_run(self) -> None:
         """A query has begun, perhaps anew: micro-batches may be numbered from 0 again."""
@@ -113,7 +121,9 @@ class Controller:
         """
         if batch <= self.last_batch:
             return None
+        followed = 0
         for source in {(r.source, r.part): r for r in sources if r.batch == batch}.values():
+            followed = max(followed, source.version)
             if source.counts.size == self._counts.size:
                 self._counts += source.counts
                 self._hot.update(dict(source.hot))
@@ -131,6 +141,13 @@ class Controller:
                     self._latencies[worker, latency] += messages
         self._rows += rows
         self._busy += busy
+        owned = np.array(self._owned(), float)
+        then = np.array(self._owned_in.get(followed, owned), float)
+        # Who had nothing then tells nothing of what it would do now.
+        grown = np.divide(owned, then, out=np.zeros(self.workers), where=then > 0)
+        self._is_known |= then > 0
+        self._rows_now += rows * grown
+        self._busy_now += busy * grown
         np.maximum(self._keys, keys, out=self._keys)
         np.maximum(self._bytes, size, out=self._bytes)
         np.maximum(self._backlog, backlog(rows, busy), out=self._backlog)
@@ -153,6 +170,9 @@ class Controller:
         # Of the workers: sums over the slot, and the most of any micro-batch.
         self._rows, self._busy, self._keys, self._bytes = np.zeros((4, self.workers))
         self._backlog = np.zeros(self.workers)
+        # As they would have been with the virtual workers of this slot.
+        self._rows_now, self._busy_now = np.zeros((2, self.workers))
+        self._is_known = np.zeros(self.workers, np.bool_)
         self._latencies = np.zeros((self.workers, LATENCY_BINS), np.int64)
         self._batches, self._seconds, self._working = 0, 0.0, 0.0
 
@@ -230,7 +250,7 @@ class Controller:
         moves = self._heed_drained(self._source)
         seen = [
             Measurement(arrivals=float(rows), busy=float(busy))
-            for rows, busy in zip(self._rows, self._busy, strict=True)
+            for rows, busy in zip(self._rows_now, self._busy_now, strict=True)
         ]
         states = ["drained"] * self.workers
         fair = fair_busy_time(seen)
@@ -238,7 +258,7 @@ class Controller:
             fair = None
         for worker in self._source.assignment.workers:
             states[worker] = Signal.NORMAL.value
-            if fair is None:
+            if fair is None or not self._is_known[worker]:
                 continue
             owned = self._source.assignment.count(worker)
             # The clock is the number of the slot: it never goes back, whatever the machine's does.
@@ -272,6 +292,8 @@ class Controller:
         if last is not None and latest == last.number and last.says(plan, owners):
             return last
         version = ControlVersion(max(latest, last.number if last else 0) + 1, plan, owners)
+        self._owned_in[version.number] = self._owned()
+        self._owned_in.pop(version.number - _VERSIONS, None)
         if self._store is not None:
             self._store.publish(version)
         return version

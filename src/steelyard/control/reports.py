@@ -34,17 +34,19 @@ class SourceReport:
     """Messages, or their weights, by bucket."""
     hot: tuple[tuple[str, int], ...] = ()
     """Its most frequent keys, as text, with how often they came."""
+    version: int = 0
+    """The number of the control version that it followed; 0 if there was none."""
 
     def to_json(self) -> str:
-        packed = zlib.compress(self.counts.astype("<f4").tobytes(), level=1)
-        fields = [self.batch, self.source, self.part, b64encode(packed).decode(), self.hot]
+        packed = b64encode(zlib.compress(self.counts.astype("<f4").tobytes(), level=1)).decode()
+        fields = [self.batch, self.source, self.part, packed, self.hot, self.version]
         return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        batch, source, part, packed, hot = json.loads(text)
+        batch, source, part, packed, hot, version = json.loads(text)
         counts = np.frombuffer(zlib.decompress(b64decode(packed)), "<f4")
-        return cls(batch, source, part, counts, tuple((key, count) for key, count in hot))
+        return cls(batch, source, part, counts, tuple((key, count) for key, count in hot), version)
 
 
 @dataclass(frozen=True)

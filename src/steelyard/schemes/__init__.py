@@ -13,6 +13,7 @@ from steelyard.schemes.head_choices import DChoices, WChoices
 from steelyard.schemes.key import KeyGrouping
 from steelyard.schemes.partial_key import PartialKey
 from steelyard.schemes.random_choices import RandomChoices
+from steelyard.schemes.salting import Salting
 from steelyard.schemes.shuffle import Shuffle
 from steelyard.schemes.two_choices import TwoChoices
 
@@ -24,6 +25,7 @@ __all__ = [
     "PartialKey",
     "RandomChoices",
     "Router",
+    "Salting",
     "Scheme",
     "Shuffle",
     "State",
@@ -39,6 +41,7 @@ _SCHEMES: dict[str, type[Scheme]] = {
         KeyGrouping,
         Shuffle,
         PartialKey,
+        Salting,
         TwoChoices,
         BoundedHashing,
         RandomChoices,
@@ -53,7 +56,7 @@ def names() -> list[str]:
     """The names that `named` knows.
 
     >>> names()
-    ['kg', 'sg', 'pkg', 'potc', 'ch', 'porc', 'porc-graded', 'dchoices', 'wchoices']
+    ['kg', 'sg', 'pkg', 'salting', 'potc', 'ch', 'porc', 'porc-graded', 'dchoices', 'wchoices']
     """
     return list(_SCHEMES)
 

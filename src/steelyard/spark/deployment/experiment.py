@@ -80,13 +80,15 @@ def planned(setting: Setting, data: Sequence[str]) -> list[Run]:
     ours = [way for way in setting.ways if way in _OURS]
     runs = []
     for seed in range(setting.choices):
-        runs += [Run(way, "sleep", seed, longest) for way in setting.ways]
+        drawn = [way for way in setting.ways if way != "kg-200" or seed < setting.repetitions]
+        runs += [Run(way, "sleep", seed, longest) for way in drawn]
+    alike = range(setting.repetitions if setting.homogeneous else 0)
+    runs += [Run(way, "no", seed, longest) for seed in alike[:1] for way in setting.ways]
     for seed in range(setting.repetitions if "kg" in setting.ways else 0):
         measured = setting.ways if seed == 0 else ours
         runs += [Run(way, "sleep", seed, longest, latency=True) for way in measured]
-    for seed in range(setting.repetitions if setting.homogeneous else 0):
-        runs += [Run(way, "no", seed, longest) for way in setting.ways]
     runs += [Run(way, "changing", 0, longest) for way in ours]
+    runs += [Run(way, "no", seed, longest) for seed in alike[1:] for way in setting.ways]
     for name in data:
         if name != "tw":
             runs += [Run(way, "sleep", 0, longest, data=name) for way in ours]

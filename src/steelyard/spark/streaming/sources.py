@@ -113,18 +113,11 @@ class Controlled(Destinations):
         if self.asked is None:
             query, batch, _ = micro_batch()
             store.claim(query)
-            return self._follow(store.pin(query, batch))
-        name, follow = self.asked, None
+            return self.follow(store.pin(query, batch))
+        return _FollowAsked(self, store, self.asked)
 
-        def decide(rows: pa.RecordBatch) -> Bins:
-            nonlocal follow
-            if follow is None:
-                follow = self._follow(store.read(rows.column(name)[0].as_py()))
-            return follow(rows)
-
-        return decide
-
-    def _follow(self, version: ControlVersion | None) -> Decide:
+    def follow(self, version: ControlVersion | None) -> "Following":
+        """Decide as a version says, or as well as can be without one."""
         if version is not None and not version.fits(self.bins, self.buckets):
             version = None
         owners = np.arange(self.bins, dtype=np.int64) * self.workers // self.bins
@@ -140,7 +133,7 @@ class Controlled(Destinations):
 
         else:
             choose = self.until_planned.start()
-        return lambda rows: owners.take(choose(rows))
+        return Following(owners, choose, 0 if version is None else version.number)
 
     def _salts(self) -> Callable[[pa.RecordBatch], NDArray[np.integer]]:
         if self.salt is not None:
@@ -155,6 +148,35 @@ class Controlled(Destinations):
             return spread(np.arange(first - rows.num_rows, first))
 
         return by_place
+
+
+@dataclass(frozen=True)
+class Following:
+    """Decides as a control version says."""
+
+    owners: NDArray[np.int64]
+    choose: Decide
+    version: int
+
+    def __call__(self, rows: pa.RecordBatch) -> Bins:
+        return self.owners.take(self.choose(rows))
+
+
+class _FollowAsked:
+    """The same, by the version whose number comes with the rows."""
+
+    version = 0
+
+    def __init__(self, controlled: Controlled, store: ControlStore, column: str) -> None:
+        self._controlled, self._store, self._column = controlled, store, column
+        self._follow: Following | None = None
+
+    def __call__(self, rows: pa.RecordBatch) -> Bins:
+        if self._follow is None:
+            number = rows.column(self._column)[0].as_py()
+            self._follow = self._controlled.follow(self._store.read(number))
+            self.version = self._follow.version
+        return self._follow(rows)
 
 
 @dataclass(frozen=True)
@@ -183,7 +205,8 @@ class StreamPacker:
             rows = rows.rename_columns(list(self.names))  # noqa: PLW2901
             sent = packing.packed(rows.drop_columns(list(self.dropped)), decide(rows))
             hot = hot_keys(rows, self.keys, rows.column(self.bucket).to_numpy())
-            report = SourceReport(batch, source, part, self._counts(rows), hot)
+            followed = decide.version if isinstance(decide, Following | _FollowAsked) else 0
+            report = SourceReport(batch, source, part, self._counts(rows), hot, followed)
             if self.time is not None:
                 newest = pc.max(rows.column(self.time)).as_py()
                 latest = max((t for t in (latest, newest) if t is not None), default=None)

@@ -1,0 +1,50 @@
+"""Salting by hand: each message of a key gets one of a few salts, and goes where both hash to."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard._compiled import compiled
+from steelyard.hashing import Hashes
+from steelyard.schemes.base import Bins, Router, Scheme
+from steelyard.schemes.choices import choice
+from steelyard.validation import require_whole
+
+
+@dataclass(frozen=True)
+class Salting(Scheme):
+    """What is done without a library: every key, hot or not, is split over its salts' bins.
+
+    Salts take turns. With n bins and a key of share p the normalised imbalance is at least
+    n p / salts - 1, and almost every key has as many copies as there are salts.
+
+    >>> router = Salting(salts=3).router(bins=100)
+    >>> bins = [router.route(7) for _ in range(6)]
+    >>> bins[:3] == bins[3:], len(set(bins))
+    (True, 3)
+    """
+
+    name = "salting"
+
+    salts: int = 10
+
+    def __post_init__(self) -> None:
+        require_whole("salts", self.salts, least=1, most=2**20)
+
+    def router(self, bins: int, seed: int = 0) -> Router:
+        return _SaltingRouter(self, bins, seed)
+
+
+class _SaltingRouter(Router):
+    scheme: Salting
+
+    def _route(self, hashes: Hashes, bins: Bins) -> int:
+        _salted_choices(hashes, self._mask, self._messages, self.scheme.salts, self._loads, bins)
+        return hashes.size
+
+
+@compiled
+def _salted_choices(keys: Any, mask: Any, messages: Any, salts: Any, loads: Any, out: Any) -> None:
+    for i in range(keys.size):
+        b = choice(keys[i] ^ mask, 1 + (messages + i) % salts, loads.size)
+        loads[b] += 1
+        out[i] = b
