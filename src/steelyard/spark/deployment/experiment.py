@@ -31,7 +31,7 @@ from steelyard.spark.session import STATE_IN_ROCKSDB, session
 _LOAD = 0.8
 """Of what key grouping can do: what is offered where latencies are measured."""
 
-_WARM_SECONDS, _WARM = 5.0, {"cg-delegated": 6, "cg-pull": 2}
+_WARM_SECONDS, _WARM = 5.0, {"cg-delegated": 5, "cg-pull": 2}
 """Of work in a micro-batch before anything is measured, and how many of those; else one."""
 
 _SETTLE, _MEASURE = 0.75, 1.0
@@ -228,8 +228,9 @@ class Experiment:
         wanted = expected * machines.limit * self.setting.length(run.delay)
         messages, batches = self._affordable(words, wanted, 1), 1
         if run.way == "cg-delegated":
-            # The first micro-batch of workers that stay makes room for their state.
-            messages, batches = self._affordable(words, wanted, 2), 2
+            # The first micro-batch makes room for state; what it taught is followed by the third,
+            # as the second may have begun before it was heard of.
+            messages, batches = self._affordable(words, wanted, 3), 3
         slots = cluster.saturate(
             run.way, machines, words.topic, messages, batches, self._control(run)
         )
