@@ -8,12 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from steelyard.control.history import Slot, WorkerSlot
 from steelyard.report.deployment import summary, write_report
-from steelyard.spark.deployment import ways
 from steelyard.spark.deployment.executors import slowed
 from steelyard.spark.deployment.experiment import planned
 from steelyard.spark.deployment.outcomes import Measures, Outcome, Table, slots_until
@@ -60,15 +58,6 @@ def test_every_way_is_planned_on_every_cluster():
             before = [r for r in runs[:number] if r.way == "kg" and r.seed == run.seed]
             assert any(r.hetero == "sleep" and not r.latency for r in before)
     assert not any(run.latency for run in planned(Setting(ways=["sg"]), ["tw"]))
-
-
-def test_salting_gives_each_key_ten_salts():
-    """Every message of a bucket goes to one of ten workers, each as often as salts fall on it."""
-    plan = ways.salting(24)
-    shares = np.bincount(plan.bins_of, plan.weights, 24) / plan.buckets
-    assert shares.max() / shares.min() < 1.1
-    assert 8 < plan.copies.mean() <= 10
-    np.testing.assert_allclose(plan.weights * 10, np.rint(plan.weights * 10), atol=1e-6)
 
 
 def _slot(number, busy, messages=1000):

@@ -6,12 +6,11 @@ partial counts merged by Spark: only where a message goes differs.
 
 from pathlib import Path
 
-import numpy as np
 from pyspark.sql import DataFrame
 
 from steelyard import schemes
 from steelyard.planning import Planner
-from steelyard.routing_plan import WHOLE, RoutingPlan
+from steelyard.salting import salting
 from steelyard.spark.grouped import Grouped
 from steelyard.spark.grouping import group_by
 from steelyard.spark.machines import ByPartition, ByProcess, Place
@@ -19,7 +18,7 @@ from steelyard.spark.machines import ByPartition, ByProcess, Place
 TASKS = 8
 """Of a worker that is pulled from: so much finer can the fast ones take from the slow."""
 
-_DEFAULT_PARTITIONS, _SALTS, _BUCKETS = 200, 10, 8192
+_DEFAULT_PARTITIONS = 200
 
 
 def grouped(way: str, words: DataFrame, workers: int, control: Path) -> Grouped:
@@ -38,22 +37,6 @@ def grouped(way: str, words: DataFrame, workers: int, control: Path) -> Grouped:
         return group_by(words, "word", workers=workers, control=control, virtual_workers=TASKS)
     assert way == "cg-delegated"
     return group_by(words, "word", workers=workers, control=control, placement="delegated")
-
-
-def salting(workers: int) -> RoutingPlan:
-    """What salts by hand do: each message of a key goes to one of ten workers by hashes.
-
-    >>> set(salting(24).copies.tolist()) <= set(range(3, 11))
-    True
-    """
-    places = np.random.default_rng(0).integers(0, workers, (_BUCKETS, _SALTS))
-    cells = []
-    for own in places:
-        # Salts that fall on one worker are one cell.
-        hit, salts = np.unique(own, return_counts=True)
-        ends = np.cumsum(salts) * WHOLE // _SALTS
-        cells.append(list(zip(hit.tolist(), ends.tolist(), strict=True)))
-    return RoutingPlan.from_cells(workers, cells)
 
 
 def place(way: str, folder: Path) -> Place:
