@@ -13,11 +13,13 @@ def salting(workers: int) -> RoutingPlan:
     >>> set(salting(24).copies.tolist()) <= set(range(3, 11))
     True
     """
-    places = np.random.default_rng(0).integers(0, workers, (_BUCKETS, SALTS))
-    cells = []
-    for own in places:
-        # Salts that fall on one worker are one cell.
-        hit, salts = np.unique(own, return_counts=True)
-        ends = np.cumsum(salts) * WHOLE // SALTS
-        cells.append(list(zip(hit.tolist(), ends.tolist(), strict=True)))
-    return RoutingPlan.from_cells(workers, cells)
+    places = np.sort(np.random.default_rng(0).integers(0, workers, (_BUCKETS, SALTS)))
+    # Salts of a bucket that fall on one worker are one cell, which ends behind the last of them.
+    is_last = np.diff(places, append=workers) > 0
+    return RoutingPlan(
+        bins=workers,
+        starts=np.concatenate(([0], is_last.sum(axis=1).cumsum())),
+        bins_of=places[is_last].astype(np.int32),
+        ends=(np.nonzero(is_last)[1] + 1) * WHOLE // SALTS,
+        shares=np.zeros(workers),
+    )

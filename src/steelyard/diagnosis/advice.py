@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.diagnosis.costs import Cost
+from steelyard.diagnosis.counts import BUCKETS
+from steelyard.planning import Planner
+from steelyard.validation import require_whole
 
 WORKS = ("python", "aggregate", "join", "write", "stream")
 """What is done with the rows of a key."""
@@ -48,6 +51,13 @@ class Job:
     def __post_init__(self) -> None:
         if self.work not in WORKS:
             raise ValueError(f"work must be one of {', '.join(WORKS)}, got {self.work!r}")
+        require_whole("workers", self.workers, least=1, most=BUCKETS)
+        if self.capacities is not None and len(self.capacities) != self.workers:
+            raise ValueError(
+                f"capacities must be one number for each of {_so_many(self.workers)}, "
+                f"got {len(self.capacities)}"
+            )
+        Planner(self.workers, buckets=BUCKETS, capacities=self.capacities)  # refuses bad ones
 
     @property
     def plain(self) -> str:

@@ -122,6 +122,16 @@ class KeyCounts:
         """The mean over all keys of something that depends on a key's number of messages."""
         return float((np.asarray(by_value) * self.keys_with).sum() / self.keys)
 
+    def curve(self, points: int = 200) -> tuple[tuple[int, int], ...]:
+        """Some ranks, 1 the hottest, with the messages of their keys: the first ones, then fewer.
+
+        >>> KeyCounts.of({"a": 5, "b": 2, "c": 2}, workers=1).curve()
+        ((1, 5), (2, 2), (3, 2))
+        """
+        ranks = np.unique(np.geomspace(1, self.keys, points).astype(np.int64))
+        found = self.values[self.keys_with.cumsum().searchsorted(ranks)]
+        return tuple(zip(ranks.tolist(), found.tolist(), strict=True))
+
     def stream(self, most: int, seed: int = 0) -> NDArray[np.int64]:
         """Keys, numbered from 0 for the hottest, of messages in random order.
 

@@ -60,6 +60,8 @@ class Examination:
     """The part of the ten hottest keys together."""
     top: tuple[HotKey, ...]
     """The hottest keys, twenty at most."""
+    curve: tuple[tuple[int, int], ...]
+    """Some ranks of keys, 1 the hottest, with the messages of those keys."""
     zipf: float | None
     """The exponent of the nearest Zipf distribution; None with one key."""
     entropy: float
@@ -113,7 +115,7 @@ class Examination:
     @property
     def verdict(self) -> str:
         """Whether it is skewed, in a sentence or two."""
-        fair = f"a fair share of {self.workers:,} is {1 / self.workers:.2%}".replace("%", " %")
+        fair = f"one of {self.workers:,} workers should have {_percent(1 / self.workers)}"
         hottest = f"The hottest key has {_percent(self.p1)} of the messages; {fair}."
         if self.skewed == "strong":
             return f"Yes. {hottest} No hash can place it: it has to be split."
@@ -146,6 +148,10 @@ class Examination:
                     {"first": p.first, "last": p.last, "key": _plain(p.name), "share": p.share}
                     for p in self.over_time.periods
                 ],
+                "courses": [
+                    {"key": _plain(course.name), "shares": list(course.shares)}
+                    for course in self.over_time.courses
+                ],
             }
         return {
             "source": self.source,
@@ -162,6 +168,7 @@ class Examination:
                 {"key": _plain(hot.name), "messages": hot.messages, "share": hot.share}
                 for hot in self.top
             ],
+            "curve": [list(point) for point in self.curve],
             "zipf": self.zipf,
             "entropy": self.entropy,
             "most_entropy": self.most_entropy,
@@ -172,7 +179,7 @@ class Examination:
         }
 
     def _on_skew(self) -> tuple[str, ...]:
-        of = "messages (a sample)" if self.is_sample else "messages"
+        of = ("message" if self.messages == 1 else "messages") + self._of_a_sample
         zipf = "" if self.zipf is None else f", Zipf exponent {self.zipf:.2f}"
         facts = (
             f"{self.messages:,} {of}, {self.keys:,} {'key' if self.keys == 1 else 'keys'}{zipf}. "
@@ -188,6 +195,10 @@ class Examination:
             rest = 1 - sum(hot.messages for hot in self.top[:_TOLD]) / self.messages
             lines.append(f"{_percent(rest):>8} {'':{_BAR}} ({left:,} other keys)")
         return tuple(lines)
+
+    @property
+    def _of_a_sample(self) -> str:
+        return " (a sample)" if self.is_sample else ""
 
     def _on_time(self, seen: OverTime) -> tuple[str, ...]:
         lines = [*_wrapped(self.drift), ""]
@@ -224,7 +235,7 @@ class Examination:
         below = ("", "task", "down", "a key", "key on")
         rows = [
             (
-                shown_key((self.way_name(cost.way),), 34),
+                shown_key((self.way_name(cost.way),), 32),
                 _percent(cost.largest_share),
                 f"{cost.slow_down:.2f} ×",
                 f"{cost.copies:.2f}",
@@ -291,6 +302,7 @@ def examined(
         top=tuple(
             HotKey(top.name, top.messages, top.messages / counts.messages) for top in counts.top
         ),
+        curve=counts.curve(),
         zipf=zipf_exponent(counts),
         entropy=entropy(counts),
         most_entropy=math.log2(counts.keys),

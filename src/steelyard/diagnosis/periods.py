@@ -14,6 +14,8 @@ from steelyard.diagnosis.counts import Name
 _PERIODS, _LEAST = 8, 50
 """So many parts with as many messages each; fewer where these would have less than so many."""
 
+_COURSES = 5
+
 _FAR = 5
 """Standard deviations of a count that are no chance."""
 
@@ -32,10 +34,20 @@ class Period:
 
 
 @dataclass(frozen=True)
+class Course:
+    """A key's part of the messages, period after period."""
+
+    name: Name
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class OverTime:
     """The hottest keys, period after period."""
 
     periods: tuple[Period, ...]
+    courses: tuple[Course, ...]
+    """Of the keys that have the most in some period, five at most."""
     sampled: int
     """Messages that were looked at."""
     untimed: int
@@ -82,5 +94,15 @@ def over_time(
         is_moving = (most * workers > 1.25) & (least * workers < 0.75) & (most - least > chance)
         found = np.flatnonzero(is_moving)
         moving = found[np.argsort(-most[found], kind="stable")].tolist()
+    courses = []
+    if shares:
+        rows = np.array(shares)
+        hottest = np.argsort(-rows.max(axis=0), kind="stable")[:_COURSES].tolist()
+        courses = [
+            Course(names[key], tuple(rows[:, key].tolist()))
+            for key in hottest
+            if rows[:, key].any()
+        ]
     untimed = int(np.count_nonzero(~has_time))
-    return OverTime(tuple(periods), times.size, untimed, tuple(names[key] for key in moving))
+    come_and_go = tuple(names[key] for key in moving)
+    return OverTime(tuple(periods), tuple(courses), times.size, untimed, come_and_go)

@@ -25,9 +25,7 @@ from steelyard.diagnosis import (
     examined,
     over_time,
 )
-from steelyard.planning import Planner
 from steelyard.spark.columns import HIDDEN, Key, named, require_key, seconds_of
-from steelyard.validation import require_whole
 
 Watch = Callable[[str], None]
 
@@ -71,8 +69,6 @@ def examine(
     >>> found.advice.code
     'sy.group_by(df, "page", workers=8).map_arrow(function, schema)'
     """
-    require_whole("workers", workers, least=1, most=BUCKETS)
-    Planner(workers, buckets=BUCKETS, capacities=capacities)  # refuses bad capacities
     fields = _fields(frame, (key,) if isinstance(key, str) else tuple(key), time)
     told = None if capacities is None else tuple(map(float, capacities))
     job = Job(work, fields.key, workers, told, fields.nested)

@@ -1,0 +1,153 @@
+"""Data for the doctor: files, a table, or a sample of a topic.
+
+What the command line says enters; a frame leaves.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path, PurePosixPath
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from steelyard.validation import require_whole
+
+SparkFailed = PySparkException
+"""What commands tell in a sentence."""
+
+SOURCES = ("parquet", "csv", "json", "table", "kafka")
+
+_SUFFIXES = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+_PACKED = (".gz", ".bz2", ".zst")
+
+_PIECES = 200
+"""A topic is cut into about so many pieces of equal length, and each gives its first messages."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where the data is, and what it is."""
+
+    kind: str
+    path: str | None = None
+    servers: str | None = None
+    topic: str | None = None
+    messages: int = 1_000_000
+    separator: str = ","
+
+    def __post_init__(self) -> None:
+        if self.kind not in SOURCES:
+            raise ValueError(f"source must be one of {', '.join(SOURCES)}, got {self.kind!r}")
+        require_whole("messages", self.messages, least=1)
+        if self.kind == "kafka" and not (self.servers and self.topic):
+            raise ValueError("source kafka needs --servers and --topic")
+        if self.kind == "table" and not self.path:
+            raise ValueError("source table needs the name of a table")
+        if self.kind in ("parquet", "csv", "json") and not self.path:
+            raise ValueError(f"source {self.kind} needs the file, or the folder of files, to read")
+
+    @property
+    def name(self) -> str:
+        """What a reader would call it."""
+        if self.kind == "kafka":
+            return f"topic {self.topic}"
+        assert self.path is not None
+        return self.path if self.kind == "table" else PurePosixPath(self.path).name
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether there may be more than is read."""
+        return self.kind == "kafka"
+
+    def require_there(self) -> None:
+        """Refuse a file of this machine that is not there."""
+        if self.kind not in ("table", "kafka"):
+            assert self.path is not None
+            if "://" not in self.path and not Path(self.path).exists():
+                raise ValueError(f"data: there is no file or folder {self.path!r}")
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        r"""The rows; a line that cannot be read is an error, never a null.
+
+        >>> _ = (folder / "visits.csv").write_text("page,visit\nhome,1\nhome,2\n")
+        >>> Data("csv", str(folder / "visits.csv")).frame(spark).count()
+        2
+        """
+        if self.kind == "kafka":
+            return self._sample(spark)
+        assert self.path is not None
+        try:
+            if self.kind == "table":
+                return spark.read.table(self.path)
+            reader = spark.read.format(self.kind)
+            if self.kind != "parquet":
+                reader = reader.option("mode", "FAILFAST")
+            if self.kind == "csv":
+                reader = reader.option("header", True).option("sep", self.separator)
+            return reader.load(self.path)
+        except SparkFailed as error:
+            raise ValueError(f"data: {self.path!r} cannot be read: {sentence(error)}") from error
+
+    def _sample(self, spark: SparkSession) -> DataFrame:
+        """The first messages of each of many pieces of the topic, as much of each partition.
+
+        Some partitions are longer than others, as hot keys are in them: the same number of messages
+        from each would hide that.
+        """
+        assert self.servers is not None
+        assert self.topic is not None
+        reader = spark.read.format("kafka").option("kafka.bootstrap.servers", self.servers)
+        reader = reader.option("subscribe", self.topic).option("startingOffsets", "earliest")
+        try:
+            rows = reader.option("minPartitions", _PIECES).load()
+        except SparkFailed as error:
+            raise ValueError(f"Kafka cannot be read: {sentence(error)}") from error
+        rows = rows.select(
+            F.col("key").cast("string"), F.col("value").cast("string"), "partition", "timestamp"
+        )
+        most = ceil(self.messages / _PIECES)
+
+        def take(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            left = most
+            for batch in batches:
+                yield batch.slice(0, left)
+                left -= min(left, batch.num_rows)
+                if not left:
+                    return
+
+        return rows.mapInArrow(take, rows.schema)
+
+
+def kind_of(path: str) -> str:
+    """What a file's name, or that of a file in a folder, says it is; Parquet if it says nothing.
+
+    >>> kind_of("visits.csv.gz"), kind_of("s3://bucket/visits")
+    ('csv', 'parquet')
+    """
+    known = _by_suffix(path)
+    if known is None and Path(path).is_dir():
+        inside = sorted(file.name for file in Path(path).iterdir())
+        known = next(filter(None, map(_by_suffix, inside)), None)
+    return known or "parquet"
+
+
+def sentence(error: Exception) -> str:
+    """The first line of what Spark says."""
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def _by_suffix(path: str) -> str | None:
+    name = PurePosixPath(path.rstrip("/"))
+    if name.suffix.lower() in _PACKED:
+        name = name.with_suffix("")
+    return _SUFFIXES.get(name.suffix.lower())
