@@ -24,7 +24,7 @@ def rows():
     """Skewed keys, a null and odd ones among them, with a value and a time."""
     rng = np.random.default_rng(0)
     numbers = np.minimum(rng.zipf(1.5, 5000), 400)
-    keys = [ODD[n] if n < len(ODD) else f"key {n}" for n in numbers.tolist()]
+    keys = [ODD[n - 1] if n <= len(ODD) else f"key {n}" for n in numbers.tolist()]
     return [(key, i, 1_700_000_000 + i) for i, key in enumerate(keys)]
 
 
@@ -146,7 +146,7 @@ def test_what_cannot_be_examined_is_refused(spark, frame):
     stream = spark.readStream.format("rate").load()
     with pytest.raises(ValueError, match="a stream has no end"):
         sy.doctor.examine(stream, "value", 2)
-    with pytest.raises(ValueError, match="is map<.*>, which has no hash"):
+    with pytest.raises(ValueError, match=r"is map<.*>, which has no hash"):
         sy.doctor.examine(spark.sql("SELECT map('a', 1) AS m"), "m", 2)
     with pytest.raises(ValueError, match="time: column 'b' must hold times, dates or numbers"):
         sy.doctor.examine(spark.sql("SELECT 1 AS a, true AS b"), "a", 2, time="b")
@@ -156,8 +156,8 @@ def test_the_command_tells_all_on_a_terminal(parquet, rows):
     """Questions, answers and odd keys as text, no wider than 80 columns."""
     shown = doctor(parquet, "--key", "page", "--workers", "8", "--time", "at")
     assert shown.exit_code == 0, shown.output
-    for words in ("visits.parquet by page", "5,000 messages", "[bold]red[/bold]", r"two\nlines",
-                  "(null)", "Do the hot keys change?", "on 8 workers?", "sy.group_by(df"):  # fmt: skip
+    told = ("visits.parquet by page", "5,000 messages", "Do the hot keys change?", "on 8 workers?")
+    for words in (*told, "[bold]red[/bold]", r"two\nlines", "(null)", "sy.group_by(df"):
         assert words in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
@@ -174,7 +174,8 @@ def test_json_is_all_that_is_printed(spark, frame, parquet, rows, tmp_path, kind
     if kind == "table":
         frame.createOrReplaceTempView("visits_table")
         source = "visits_table"
-    arguments = ["--key", "page", "--json", *(["--source", "table"] if kind == "table" else [])]
+    more = {"table": ["--source", "table"], "csv": ["--multiline"]}.get(kind, [])
+    arguments = ["--key", "page", "--json", *more]
     shown = doctor(source, *arguments)
     assert shown.exit_code == 0, shown.output
     told = json.loads(shown.stdout)
@@ -225,12 +226,16 @@ def test_bad_commands_get_a_sentence(spark, arguments, sentence, monkeypatch):
     assert sentence in " ".join(result.output.replace("│", " ").split())
 
 
-def test_malformed_lines_are_never_taken_for_null_keys(spark, tmp_path):
-    """A line that is no JSON stops the doctor, with what Spark says of it."""
-    path = tmp_path / "visits.json"
-    path.write_text('{"page": "home"}\nno json\n', "utf-8")
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("json", '{"page": "home"}\nno json\n'), ("csv", 'page,visit\nhome,1\n"two\nlines",2\n')],
+)
+def test_malformed_lines_are_never_taken_for_null_keys(spark, tmp_path, kind, text):
+    """A line that is no JSON, or half a line of CSV, stops the doctor, with what Spark says."""
+    path = tmp_path / f"visits.{kind}"
+    path.write_text(text, "utf-8")
     result = doctor(path, "--key", "page")
-    assert result.exit_code in (1, 2)
+    assert result.exit_code == 2, result.output
     assert "alformed" in result.output
 
 

@@ -48,6 +48,9 @@ def doctor(
         typer.Option(help="parquet, csv, json, table or kafka; by the file's name if not given."),
     ] = None,
     separator: Annotated[str, typer.Option(help="Between the fields of a CSV file.")] = ",",
+    multiline: Annotated[
+        bool, typer.Option(help="Fields of a CSV file may hold line breaks: slower.")
+    ] = False,
     servers: Annotated[str | None, typer.Option(help="Kafka's host:port to read from.")] = None,
     topic: Annotated[str | None, typer.Option(help="Kafka's topic to read.")] = None,
     messages: Annotated[
@@ -59,12 +62,12 @@ def doctor(
     """Tell whether data is skewed by a key, what that costs, and what to do about it."""
     from steelyard.diagnosis import Job
     from steelyard.spark.examining import examine, steps
-    from steelyard.spark.reading import Data, SparkFailed, kind_of, sentence
+    from steelyard.spark.reading import Data, failures_told, kind_of
     from steelyard.spark.session import session
 
     try:
         kind = source or ("kafka" if topic else kind_of(data or ""))
-        chosen = Data(kind, data, servers, topic, messages, separator)
+        chosen = Data(kind, data, servers, topic, messages, separator, multiline)
         names = key or (["key"] if kind == "kafka" else [])
         speeds = None if capacities is None else tuple(numbers("capacities", capacities))
         Job(work, tuple(names), workers, speeds)
@@ -93,23 +96,21 @@ def doctor(
             progress.update(bar, advance=1, description=_STEPS.get(step, step.capitalize()))
 
         try:
-            found = examine(
-                chosen.frame(spark),
-                names,
-                workers,
-                capacities=speeds,
-                work=work,
-                time=time_column,
-                source=chosen.name,
-                is_sample=chosen.is_sample,
-                watch=watch,
-            )
+            frame = chosen.frame(spark)
+            with failures_told(f"data: {chosen.name!r} cannot be examined"):
+                found = examine(
+                    frame,
+                    names,
+                    workers,
+                    capacities=speeds,
+                    work=work,
+                    time=time_column,
+                    source=chosen.name,
+                    is_sample=chosen.is_sample,
+                    watch=watch,
+                )
         except ValueError as error:
             complain(error)
-        except SparkFailed as error:
-            progress.stop()
-            complaints.print(Text(f"Spark failed: {sentence(error)}", "red"), soft_wrap=True)
-            raise typer.Exit(1) from error
         if html is not None:
             from steelyard.report.doctor import doctor_page
 

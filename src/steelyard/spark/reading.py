@@ -3,20 +3,18 @@
 What the command line says enters; a frame leaves.
 """
 
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from steelyard.validation import require_whole
-
-SparkFailed = PySparkException
-"""What commands tell in a sentence."""
 
 SOURCES = ("parquet", "csv", "json", "table", "kafka")
 
@@ -34,6 +32,14 @@ _PIECES = 200
 """A topic is cut into about so many pieces of equal length, and each gives its first messages."""
 
 
+_SAID = re.compile(r"\[[A-Z][A-Z0-9_.]+\] [^\n]+")
+"""Spark's own sentence, among the names of classes."""
+
+
+class SparkFailed(ValueError):  # noqa: N818
+    """Data that Spark cannot read."""
+
+
 @dataclass(frozen=True)
 class Data:
     """Where the data is, and what it is."""
@@ -44,6 +50,7 @@ class Data:
     topic: str | None = None
     messages: int = 1_000_000
     separator: str = ","
+    multiline: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in SOURCES:
@@ -86,7 +93,7 @@ class Data:
         if self.kind == "kafka":
             return self._sample(spark)
         assert self.path is not None
-        try:
+        with failures_told(f"data: {self.path!r} cannot be read"):
             if self.kind == "table":
                 return spark.read.table(self.path)
             reader = spark.read.format(self.kind)
@@ -94,9 +101,10 @@ class Data:
                 reader = reader.option("mode", "FAILFAST")
             if self.kind == "csv":
                 reader = reader.option("header", True).option("sep", self.separator)
+                reader = reader.option("multiLine", self.multiline)
+                # A line with too few fields would go unnoticed where only some are looked at.
+                reader = reader.option("columnPruning", False)
             return reader.load(self.path)
-        except SparkFailed as error:
-            raise ValueError(f"data: {self.path!r} cannot be read: {sentence(error)}") from error
 
     def _sample(self, spark: SparkSession) -> DataFrame:
         """The first messages of each of many pieces of the topic, as much of each partition.
@@ -108,10 +116,8 @@ class Data:
         assert self.topic is not None
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", self.servers)
         reader = reader.option("subscribe", self.topic).option("startingOffsets", "earliest")
-        try:
+        with failures_told("Kafka cannot be read"):
             rows = reader.option("minPartitions", _PIECES).load()
-        except SparkFailed as error:
-            raise ValueError(f"Kafka cannot be read: {sentence(error)}") from error
         rows = rows.select(
             F.col("key").cast("string"), F.col("value").cast("string"), "partition", "timestamp"
         )
@@ -141,9 +147,17 @@ def kind_of(path: str) -> str:
     return known or "parquet"
 
 
-def sentence(error: Exception) -> str:
-    """The first line of what Spark says."""
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+@contextmanager
+def failures_told(what: str) -> Iterator[None]:
+    """Turn what Spark throws into one sentence; errors of others go on as they are."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        said = _SAID.findall(str(error))  # what went wrong first is told last
+        sentence = said[-1] if said else (str(error).strip() or "no reason given").splitlines()[0]
+        raise SparkFailed(f"{what}: {sentence}") from error
 
 
 def _by_suffix(path: str) -> str | None:
