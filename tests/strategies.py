@@ -46,3 +46,9 @@ def settings_of(draw, name):
 
 SEEDS = st.integers(0, 2**64 - 1)
 BINS = st.one_of(st.integers(1, 20), st.integers(21, 1000))
+
+
+KEY_COUNTS = st.dictionaries(
+    st.none() | st.text(max_size=80), st.integers(1, 3000), min_size=1, max_size=40
+)
+"""How often keys occur; a null and odd texts are keys too."""

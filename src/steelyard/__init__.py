@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from steelyard import schemes
+    from steelyard import doctor, schemes
     from steelyard.aggregators import (
         Aggregation,
         Aggregator,
@@ -64,6 +64,7 @@ __all__ = [
     "TopK",
     "Variance",
     "__version__",
+    "doctor",
     "group_by",
     "hash_key",
     "hash_keys",
@@ -95,8 +96,8 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.s
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return import_module("importlib.metadata").version("steelyard")
-    if name == "schemes":
-        return import_module("steelyard.schemes")
+    if name in ("doctor", "schemes"):
+        return import_module(f"steelyard.{name}")
     if name in _HOME_OF:
         return getattr(import_module(f"steelyard.{_HOME_OF[name]}"), name)
     raise AttributeError(f"module 'steelyard' has no attribute {name!r}")

@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
-    "name", ["spark.md", pytest.param("streaming.md", marks=pytest.mark.streaming)]
+    "name", ["spark.md", "doctor.md", pytest.param("streaming.md", marks=pytest.mark.streaming)]
 )
 def test_the_guides_run(spark, tmp_path, capsys, name):
     """Block after block, in one run."""

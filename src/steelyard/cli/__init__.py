@@ -8,6 +8,7 @@ import steelyard
 from steelyard.cli.compare import compare
 from steelyard.cli.demo import demo
 from steelyard.cli.deploy import deploy
+from steelyard.cli.doctor import doctor
 from steelyard.cli.generate import generate
 from steelyard.cli.reproduce import reproduce
 from steelyard.cli.simulate import simulate
@@ -44,6 +45,11 @@ app.command(
     epilog="Examples: [bold]steelyard demo[/bold], "
     "[bold]steelyard demo --skew 1.4 --slow 3 --speed 0.5 --html page.html[/bold]"
 )(demo)
+app.command(
+    epilog="Examples: [bold]steelyard doctor visits.parquet --key page --workers 24[/bold], "
+    "[bold]steelyard doctor clicks.csv --key user --time at --html clicks.html[/bold], "
+    "[bold]steelyard doctor --source kafka --servers broker:9092 --topic clicks[/bold]"
+)(doctor)
 app.command(
     epilog="Examples: [bold]steelyard compare[/bold], "
     "[bold]steelyard compare --skew 1.4 --workers 1000 --messages 20000000[/bold]"

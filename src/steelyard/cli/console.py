@@ -25,3 +25,11 @@ def progress_bar() -> Progress:
 def complain(error: Exception) -> NoReturn:
     """One sentence on what is wrong with what was given, and exit code 2."""
     raise typer.BadParameter(str(error)) from error
+
+
+def numbers(name: str, text: str) -> list[float]:
+    """The numbers of a text such as 1,2.5,1."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{name} must be numbers with commas between, got {text!r}") from None

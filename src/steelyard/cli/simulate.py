@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 import typer
 from rich.table import Table
 
-from steelyard.cli.console import complain, complaints, console
+from steelyard.cli.console import complain, complaints, console, numbers
 
 _SHOWN = (
     ("messages", "messages", ",.0f"),
@@ -97,7 +97,7 @@ def simulate(
     try:
         _check_files(plot, csv)
         if speeds is not None:
-            given["speeds"] = _numbers("speeds", speeds)
+            given["speeds"] = numbers("speeds", speeds)
         settings = Settings.of({**(Settings.read(config) if config else {}), **given})
         with complaints.status("Making the stream"):
             configuration = settings.configuration()
@@ -120,13 +120,6 @@ def simulate(
 def _was_said(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
-
-
-def _numbers(name: str, text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"{name} must be numbers with commas between, got {text!r}") from None
 
 
 def _check_files(plot: Path | None, csv: Path | None) -> None:

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, MapType, NumericType, StructType, VariantType
+from pyspark.sql.types import (
+    DataType,
+    MapType,
+    NumericType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+)
 
 HIDDEN = "__steelyard_"
 """Columns that exist between two steps only begin like this."""
@@ -80,6 +88,16 @@ def require_weight(frame: DataFrame, weight: str | None) -> None:
 def named(name: str) -> Column:
     """The column of this name, whatever characters are in it."""
     return F.col("`" + name.replace("`", "``") + "`")
+
+
+def seconds_of(frame: DataFrame, name: str) -> Column | None:
+    """The times of a column in seconds; None if it holds neither numbers nor timestamps."""
+    kind = frame.schema[name].dataType
+    if isinstance(kind, TimestampNTZType):  # told in UTC, whatever the zone of the session
+        return F.try_to_timestamp(F.concat(named(name).cast("string"), F.lit("Z"))).cast("double")
+    if isinstance(kind, NumericType | TimestampType):
+        return named(name).cast("double")
+    return None
 
 
 @dataclass(frozen=True)

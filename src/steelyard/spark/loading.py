@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import NumericType, TimestampNTZType, TimestampType
 
 from steelyard.datasets.formats import (
     CsvRows,
@@ -30,7 +29,7 @@ from steelyard.datasets.loading import (
     checked_format,
     complaint,
 )
-from steelyard.spark.columns import named
+from steelyard.spark.columns import named, seconds_of
 from steelyard.spark.observing import observed
 
 _Batches = Iterable[pa.RecordBatch]
@@ -214,10 +213,8 @@ def _from_parquet(
 
 
 def _seconds(rows: DataFrame, path: str, time: str) -> Column:
-    kind = rows.schema[time].dataType
-    if isinstance(kind, TimestampNTZType):  # told in UTC, whatever the zone of the session
-        return F.try_to_timestamp(F.concat(named(time).cast("string"), F.lit("Z"))).cast("double")
-    if isinstance(kind, NumericType | TimestampType):
-        return named(time).cast("double")
-    found = kind.simpleString()
-    raise ValueError(f"{path}: {time!r} must hold numbers or timestamps, got {found}")
+    seconds = seconds_of(rows, time)
+    if seconds is None:
+        found = rows.schema[time].dataType.simpleString()
+        raise ValueError(f"{path}: {time!r} must hold numbers or timestamps, got {found}")
+    return seconds

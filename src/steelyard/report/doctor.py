@@ -1,0 +1,123 @@
+"""The page of the doctor: one file with the figures in it."""
+
+from datetime import UTC, datetime
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+import steelyard
+from steelyard.diagnosis import Examination, OverTime
+from steelyard.diagnosis.showing import shown_key, shown_time
+from steelyard.report.figures import LOOK
+from steelyard.report.rendering import as_png, as_text, rendered
+
+_NAMES = {
+    "kg": "KG, by key",
+    "sg": "SG, round robin",
+    "salting": "ten salts a key",
+    "pkg": "PKG, two choices",
+    "dchoices": "D-Choices",
+    "cg": "CG, steelyard",
+}
+# Told apart by those who are colour-blind, too.
+_PLAIN, _OURS, _FIT = "#D55E00", "#0072B2", "#888888"
+_LINES = (
+    ("#D55E00", "solid", "s"),
+    ("#0072B2", (0, (5, 1.5)), "o"),
+    ("#009E73", (0, (3, 1, 1, 1)), "^"),
+    ("#CC79A7", (0, (1, 1)), "D"),
+    ("#666666", (0, (6, 1, 1, 1)), "v"),
+)
+
+
+def doctor_page(found: Examination) -> str:
+    """The page as HTML: no other file is needed."""
+    pictures = {"ranks": keys_figure(found), "costs": costs_figure(found)}
+    if found.over_time is not None and len(found.over_time.periods) > 1:
+        pictures["times"] = times_figure(found.over_time, found.workers)
+    return rendered(
+        "doctor.html",
+        found=found,
+        pictures={name: as_text(as_png(figure)) for name, figure in pictures.items()},
+        shown_key=shown_key,
+        colours=[colour for colour, _, _ in _LINES],
+        version=steelyard.__version__,
+        date=datetime.now(UTC).strftime("%Y-%m-%d"),
+    )
+
+
+def keys_figure(found: Examination) -> Figure:
+    """The part that each key has, by rank, beside one worker's fair part."""
+    with mpl.rc_context(LOOK):
+        figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+        axes = figure.subplots()
+        ranks = [rank for rank, _ in found.curve]
+        shares = [100 * count / found.messages for _, count in found.curve]
+        axes.plot(ranks, shares, "o", color=_PLAIN, markersize=3.5, label="keys")
+        if found.zipf is not None:
+            # Through the middle of the points: the fit says how steep it is, not how high.
+            middle = len(ranks) // 3
+            scale = shares[middle] * ranks[middle] ** found.zipf
+            line = [scale * rank**-found.zipf for rank in ranks]
+            axes.plot(ranks, line, ":", color=_FIT, label=f"Zipf {found.zipf:.2f}")
+        fair = 100 / found.workers
+        axes.axhline(fair, color=_OURS, linestyle="--", label=f"one of {found.workers:,} workers")
+        axes.set(xscale="log", yscale="log", xlabel="rank of the key", ylabel="% of the messages")
+        axes.set_ylim(min(shares) / 2, max(*shares, fair) * 2)
+        axes.legend()
+    return figure
+
+
+def costs_figure(found: Examination) -> Figure:
+    """How much longer the slowest task takes, and the copies of keys, for each way."""
+    with mpl.rc_context(LOOK):
+        figure = Figure(figsize=(9.6, 2.9), layout="constrained")
+        longer, copies = figure.subplots(1, 2, sharey=True)
+        colours = [_OURS if cost.way == "cg" else _PLAIN for cost in found.costs]
+        _bars(longer, [cost.slow_down for cost in found.costs], colours, "{:.2f} ×")
+        _bars(copies, [cost.copies for cost in found.costs], colours, "{:.2f}")
+        longer.set_yticks(range(len(found.costs)), [_NAMES[cost.way] for cost in found.costs])
+        longer.invert_yaxis()
+        longer.set(title="how long the slowest task takes (1 is fair)")
+        copies.set(title="workers that hold a key, on average")
+    return figure
+
+
+def times_figure(seen: OverTime, workers: int) -> Figure:
+    """The part of the hottest keys, period after period; the page tells who they are."""
+    with mpl.rc_context(LOOK):
+        figure = Figure(figsize=(7.2, 3.2), layout="constrained")
+        axes = figure.subplots()
+        places = range(1, len(seen.periods) + 1)
+        for number, course in enumerate(seen.courses):
+            colour, dashes, marker = _LINES[number]
+            shares = [100 * share for share in course.shares]
+            axes.plot(
+                places,
+                shares,
+                color=colour,
+                linestyle=dashes,
+                marker=marker,
+                label=f"key {number + 1}",
+            )
+        fair = 100 / workers
+        axes.axhline(fair, color=_FIT, linestyle="--", label=f"one of {workers:,} workers")
+        axes.set_xticks(list(places), [shown_time(period.first) for period in seen.periods])
+        axes.tick_params(axis="x", labelsize=7.5)
+        axes.set(xlabel="from this time on", ylabel="% of the messages", ylim=(0, None))
+        axes.legend(ncols=2)
+    return figure
+
+
+def _bars(axes: Axes, lengths: list[float], colours: list[str], form: str) -> None:
+    places = list(range(len(lengths)))
+    axes.barh(places, lengths, 0.66, color=colours)
+    axes.axvline(1, color="#444", linewidth=0.8)
+    for place, length in zip(places, lengths, strict=True):
+        label = form.format(length)
+        axes.annotate(
+            label, (length, place), xytext=(4, 0), textcoords="offset points", va="center"
+        )
+    axes.set_xlim(0, 1.18 * max(lengths))
+    axes.grid(visible=False, axis="y")

@@ -1,0 +1,230 @@
+"""Count the keys of a frame, in one pass, without collecting them.
+
+A frame and its key enter; what `steelyard.diagnosis` needs to know of them leaves: how many keys
+have how many rows, the hottest ones, and how much each bucket and each of Spark's partitions has.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, StringType, StructType
+
+from steelyard.diagnosis import (
+    BUCKETS,
+    TOP,
+    WAYS,
+    Examination,
+    Job,
+    KeyCounts,
+    OverTime,
+    TopKey,
+    examined,
+    over_time,
+)
+from steelyard.spark.columns import HIDDEN, Key, named, require_key, seconds_of
+
+Watch = Callable[[str], None]
+
+_COUNT, _BUCKET, _PART = f"{HIDDEN}count", f"{HIDDEN}bucket", f"{HIDDEN}part"
+_TIME = f"{HIDDEN}time"
+
+_SAMPLE = 100_000
+"""Rows that are looked at for changes over time, about."""
+
+_LONGEST = 1000
+"""Characters of a column of a key that are fetched."""
+
+
+def examine(
+    frame: DataFrame,
+    key: str | Sequence[str],
+    workers: int,
+    *,
+    capacities: Sequence[float] | None = None,
+    work: str = "python",
+    time: str | None = None,
+    source: str = "",
+    is_sample: bool = False,
+    watch: Watch = lambda step: None,
+) -> Examination:
+    """Is the frame skewed by this key, what would that cost, what should one do?
+
+    `key` is a column, or several; a field of another column is written `user.id`. `workers` is the
+    number of tasks that share the work, and `capacities` tells how fast each is, if they differ.
+    `work` is what is done with the rows of a key: python, aggregate, join, write or stream. `time`
+    is a column of times: with it the doctor looks whether the hot keys change. `source` and
+    `is_sample` are told to the reader; `watch` is told each of `steps` before it is done.
+
+    The rows are counted exactly, in one pass over the key columns; times are looked at in a sample.
+    A null is a key.
+
+    >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
+    >>> found = examine(rows, "page", workers=8)
+    >>> found.messages, found.keys, found.p1, found.skewed
+    (10000, 5001, 0.5, 'strong')
+    >>> found.advice.code
+    'sy.group_by(df, "page", workers=8).map_arrow(function, schema)'
+    """
+    fields = _fields(frame, (key,) if isinstance(key, str) else tuple(key), time)
+    told = None if capacities is None else tuple(map(float, capacities))
+    job = Job(work, fields.key, workers, told, fields.nested)
+    watch("counting")
+    counts = key_counts(fields.flat, fields.key, workers)
+    seen = None
+    if time is not None:
+        watch("looking at times")
+        seen = _over_time(fields, counts.messages, workers)
+    return examined(counts, job, source=source, over_time=seen, is_sample=is_sample, watch=watch)
+
+
+def steps(time: str | None) -> int:
+    """How many steps `examine` tells."""
+    return 1 + (time is not None) + len(WAYS)
+
+
+def key_counts(frame: DataFrame, names: tuple[str, ...], workers: int) -> KeyCounts:
+    """Count by key, and those counts again; Spark reads the frame once.
+
+    >>> rows = spark.range(7).selectExpr("nullif(id % 4, 3) AS key")
+    >>> counts = key_counts(rows, ("key",), workers=2)
+    >>> counts.values, counts.keys_with
+    (array([2, 1]), array([3, 1]))
+    """
+    key = Key(names, BUCKETS)
+    own = [named(name) for name in names]
+    by_key = frame.groupBy(*own).agg(F.count(F.lit(1)).alias(_COUNT))
+    placed = by_key.select(
+        _COUNT,
+        key.bucket().alias(_BUCKET),
+        # Where Spark's own repartition puts a key.
+        F.pmod(F.hash(*own), F.lit(workers)).alias(_PART),
+    )
+    parts = [_COUNT, _BUCKET, _PART]
+    # Two branches of one query: both read what was counted by key from the same shuffle.
+    grouped = placed.groupingSets([[F.col(name)] for name in parts], *map(F.col, parts)).agg(
+        F.sum(placed[_COUNT]).alias("messages"),
+        F.count(F.lit(1)).alias("keys"),
+        F.grouping_id().alias("kind"),
+    )
+    sums = grouped.select(
+        "kind",
+        F.coalesce(*(F.col(name).cast("long") for name in parts)).alias("number"),
+        "messages",
+        "keys",
+        F.lit(None).cast("array<string>").alias("name"),
+    )
+    texts = [F.substring(named(name).cast("string"), 1, _LONGEST) for name in names]
+    top = by_key.orderBy(F.col(_COUNT).desc(), *own).limit(TOP)
+    hottest = top.select(
+        F.lit(0).cast("long").alias("kind"),
+        key.hashed().alias("number"),
+        F.col(_COUNT).alias("messages"),
+        F.lit(1).cast("long").alias("keys"),
+        F.array(*texts).alias("name"),
+    )
+    table = sums.unionByName(hottest).toArrow()
+    kinds = {kind: table.filter(pa.array(_numbers(table, "kind") == kind)) for kind in range(8)}
+    # Of three columns that rows are grouped by, the bits of those that are left out.
+    by_count, by_bucket, by_part = kinds[0b011], kinds[0b101], kinds[0b110]
+    falling = by_count.sort_by([("number", "descending")])
+    found = sorted(kinds[0].to_pylist(), key=lambda row: -row["messages"])
+    return KeyCounts(
+        values=_numbers(falling, "number"),
+        keys_with=_numbers(falling, "keys"),
+        top=tuple(TopKey(tuple(row["name"]), row["messages"], row["number"]) for row in found),
+        by_bucket=_placed(by_bucket, "messages", BUCKETS),
+        keys_by_bucket=_placed(by_bucket, "keys", BUCKETS),
+        by_partition=_placed(by_part, "messages", workers),
+    )
+
+
+@dataclass(frozen=True)
+class _Fields:
+    """The key's columns, and the time in seconds, as columns of their own."""
+
+    flat: DataFrame
+    key: tuple[str, ...]
+    nested: tuple[str, ...]
+
+
+def _fields(frame: DataFrame, key: tuple[str, ...], time: str | None) -> _Fields:
+    if frame.isStreaming:
+        raise ValueError("a stream has no end: examine the files, or the topic, that it reads")
+    if not key:
+        raise ValueError("key needs at least one column, got none")
+    if len(set(key)) < len(key):
+        raise ValueError(f"key: a column is named twice in {', '.join(key)}")
+    chosen = [_column(frame, "key", name).alias(name) for name in key]
+    nested = tuple(name for name in key if name not in frame.columns)
+    flat = frame.select(*chosen)
+    require_key(flat, "key", key)
+    if time is not None:
+        alone = frame.select(_column(frame, "time", time).alias(_TIME))
+        flat = frame.select(*chosen, _column(frame, "time", time).alias(_TIME))
+        flat = flat.withColumn(_TIME, _seconds(alone, time))
+    return _Fields(flat, key, nested)
+
+
+def _column(frame: DataFrame, argument: str, name: str) -> Column:
+    """A column of the frame, or a field within one, as in `user.id`."""
+    if not isinstance(name, str):
+        raise TypeError(f"{argument} must be names of columns, got {name!r}")
+    if name in frame.columns:
+        return named(name)
+    kind, path = frame.schema, name.split(".")
+    for place, part in enumerate(path):
+        if part not in kind.fieldNames():
+            break
+        inner = kind[part].dataType
+        if place == len(path) - 1:
+            return F.col(".".join("`" + step.replace("`", "``") + "`" for step in path))
+        if not isinstance(inner, StructType):
+            break
+        kind = inner
+    known = ", ".join(frame.columns)
+    raise ValueError(f"{argument}: there is no column {name!r}; the columns are {known}")
+
+
+def _seconds(alone: DataFrame, time: str) -> Column:
+    seconds = seconds_of(alone, _TIME)
+    if seconds is not None:
+        return seconds
+    kind = alone.schema[_TIME].dataType
+    if isinstance(kind, DateType):
+        return F.unix_date(named(_TIME)).cast("double") * 86_400
+    if isinstance(kind, StringType):
+        number = named(_TIME).try_cast("double")
+        return F.coalesce(number, F.try_to_timestamp(named(_TIME)).cast("double"))
+    found = kind.simpleString()
+    raise ValueError(f"time: column {time!r} must hold times, dates or numbers, got {found}")
+
+
+def _over_time(fields: _Fields, messages: int, workers: int) -> OverTime:
+    rows = fields.flat
+    if messages > _SAMPLE:
+        rows = rows.sample(fraction=_SAMPLE / messages, seed=0)
+    texts = [F.substring(named(name).cast("string"), 1, _LONGEST) for name in fields.key]
+    key = Key(fields.key, BUCKETS)
+    table = rows.select(
+        named(_TIME).alias("time"), key.hashed().alias("hash"), F.array(*texts).alias("name")
+    ).toArrow()
+    _, first, keys = np.unique(_numbers(table, "hash"), return_index=True, return_inverse=True)
+    names = [tuple(name) for name in table["name"].take(pa.array(first)).to_pylist()]
+    times = table["time"].to_numpy(zero_copy_only=False).astype(np.float64)
+    return over_time(times, keys, names, workers)
+
+
+def _numbers(table: pa.Table, column: str) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    return np.asarray(table[column].to_numpy(), np.int64)
+
+
+def _placed(
+    table: pa.Table, column: str, size: int
+) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    numbers = np.zeros(size, np.int64)
+    numbers[_numbers(table, "number")] = _numbers(table, column)
+    return numbers

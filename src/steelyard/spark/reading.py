@@ -1,0 +1,167 @@
+"""Data for the doctor: files, a table, or a sample of a topic.
+
+What the command line says enters; a frame leaves.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path, PurePosixPath
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from steelyard.validation import require_whole
+
+SOURCES = ("parquet", "csv", "json", "table", "kafka")
+
+_SUFFIXES = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+_PACKED = (".gz", ".bz2", ".zst")
+
+_PIECES = 64
+"""A topic is cut into about so many pieces of equal length, and each gives its first messages."""
+
+
+_SAID = re.compile(r"\[[A-Z][A-Z0-9_.]+\] [^\n]+")
+"""Spark's own sentence, among the names of classes."""
+
+
+class SparkFailed(ValueError):  # noqa: N818
+    """Data that Spark cannot read."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where the data is, and what it is."""
+
+    kind: str
+    path: str | None = None
+    servers: str | None = None
+    topic: str | None = None
+    messages: int = 1_000_000
+    separator: str = ","
+    multiline: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in SOURCES:
+            raise ValueError(f"source must be one of {', '.join(SOURCES)}, got {self.kind!r}")
+        require_whole("messages", self.messages, least=1)
+        if self.kind == "kafka" and not (self.servers and self.topic):
+            raise ValueError("source kafka needs --servers and --topic")
+        if self.kind == "table" and not self.path:
+            raise ValueError("source table needs the name of a table")
+        if self.kind in ("parquet", "csv", "json") and not self.path:
+            raise ValueError(f"source {self.kind} needs the file, or the folder of files, to read")
+
+    @property
+    def name(self) -> str:
+        """What a reader would call it."""
+        if self.kind == "kafka":
+            return f"topic {self.topic}"
+        assert self.path is not None
+        return self.path if self.kind == "table" else PurePosixPath(self.path).name
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether there may be more than is read."""
+        return self.kind == "kafka"
+
+    def require_there(self) -> None:
+        """Refuse a file of this machine that is not there."""
+        if self.kind not in ("table", "kafka"):
+            assert self.path is not None
+            if "://" not in self.path and not Path(self.path).exists():
+                raise ValueError(f"data: there is no file or folder {self.path!r}")
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        r"""The rows; a line that cannot be read is an error, never a null.
+
+        >>> _ = (folder / "visits.csv").write_text("page,visit\nhome,1\nhome,2\n")
+        >>> Data("csv", str(folder / "visits.csv")).frame(spark).count()
+        2
+        """
+        if self.kind == "kafka":
+            return self._sample(spark)
+        assert self.path is not None
+        with failures_told(f"data: {self.path!r} cannot be read"):
+            if self.kind == "table":
+                return spark.read.table(self.path)
+            reader = spark.read.format(self.kind)
+            if self.kind != "parquet":
+                reader = reader.option("mode", "FAILFAST")
+            if self.kind == "csv":
+                reader = reader.option("header", True).option("sep", self.separator)
+                reader = reader.option("multiLine", self.multiline)
+                # A line with too few fields would go unnoticed where only some are looked at.
+                reader = reader.option("columnPruning", False)
+            return reader.load(self.path)
+
+    def _sample(self, spark: SparkSession) -> DataFrame:
+        """The first messages of each of many pieces of the topic, as much of each partition.
+
+        Some partitions are longer than others, as hot keys are in them: the same number of messages
+        from each would hide that. The sample is kept, so that it is the same for all who look.
+        """
+        assert self.servers is not None
+        assert self.topic is not None
+        reader = spark.read.format("kafka").option("kafka.bootstrap.servers", self.servers)
+        reader = reader.option("subscribe", self.topic).option("startingOffsets", "earliest")
+        with failures_told("Kafka cannot be read"):
+            rows = reader.option("minPartitions", _PIECES).load()
+        rows = rows.select(
+            F.col("key").cast("string"), F.col("value").cast("string"), "partition", "timestamp"
+        )
+        most = ceil(self.messages / _PIECES)
+
+        def take(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            left = most
+            for batch in batches:
+                yield batch.slice(0, left)
+                left -= min(left, batch.num_rows)
+                if not left:
+                    return
+
+        return rows.mapInArrow(take, rows.schema).persist()
+
+
+def kind_of(path: str) -> str:
+    """What a file's name, or that of a file in a folder, says it is; Parquet if it says nothing.
+
+    >>> kind_of("visits.csv.gz"), kind_of("s3://bucket/visits")
+    ('csv', 'parquet')
+    """
+    known = _by_suffix(path)
+    if known is None and Path(path).is_dir():
+        inside = sorted(file.name for file in Path(path).iterdir())
+        known = next(filter(None, map(_by_suffix, inside)), None)
+    return known or "parquet"
+
+
+@contextmanager
+def failures_told(what: str) -> Iterator[None]:
+    """Turn what Spark throws into one sentence; errors of others go on as they are."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        said = _SAID.findall(str(error))  # what went wrong first is told last
+        sentence = said[-1] if said else (str(error).strip() or "no reason given").splitlines()[0]
+        raise SparkFailed(f"{what}: {sentence}") from error
+
+
+def _by_suffix(path: str) -> str | None:
+    name = PurePosixPath(path.rstrip("/"))
+    if name.suffix.lower() in _PACKED:
+        name = name.with_suffix("")
+    return _SUFFIXES.get(name.suffix.lower())

@@ -1,0 +1,247 @@
+"""The doctor on Spark: exact counts in one pass, and what the command line shows of them."""
+
+import json
+import re
+from collections import Counter
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+from typer.testing import CliRunner
+
+import steelyard as sy
+from steelyard.cli import app
+from steelyard.spark.examining import key_counts
+from steelyard.spark.reading import Data, kind_of
+
+ODD = ["[bold]red[/bold]", "<script>alert(1)</script>", "two\nlines", "$x$", "日本", "", None]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Skewed keys, a null and odd ones among them, with a value and a time."""
+    rng = np.random.default_rng(0)
+    numbers = np.minimum(rng.zipf(1.5, 5000), 400)
+    keys = [ODD[n - 1] if n <= len(ODD) else f"key {n}" for n in numbers.tolist()]
+    return [(key, i, 1_700_000_000 + i) for i, key in enumerate(keys)]
+
+
+@pytest.fixture(scope="module")
+def frame(spark, rows):
+    """The same as a frame of a few parts."""
+    return spark.createDataFrame(rows, "page string, visit long, at long").repartition(3)
+
+
+@pytest.fixture(scope="module")
+def parquet(frame, tmp_path_factory):
+    """The same in a file."""
+    path = tmp_path_factory.mktemp("doctor") / "visits.parquet"
+    frame.write.parquet(str(path))
+    return path
+
+
+def doctor(*arguments):
+    return CliRunner().invoke(
+        app, ["doctor", *map(str, arguments)], env={"COLUMNS": "80", "NO_COLOR": "1"}
+    )
+
+
+def test_counts_are_those_of_a_counter(frame, rows):
+    """Messages, keys, the hottest ones and how many keys have how many: exact, nulls too."""
+    plain = Counter(key for key, _, _ in rows)
+    counts = key_counts(frame, ("page",), workers=5)
+    assert (len(rows), len(plain)) == (counts.messages, counts.keys)
+    by_count = Counter(plain.values())
+    assert by_count == dict(zip(counts.values.tolist(), counts.keys_with.tolist(), strict=True))
+    assert [n for _, n in plain.most_common(20)] == [top.messages for top in counts.top]
+    assert all(plain[top.name[0]] == top.messages for top in counts.top)
+    hashes = sy.hash_keys(pa.array([key for key, _, _ in rows], pa.string()))
+    assert np.bincount(hashes % 8192, minlength=8192).tolist() == counts.by_bucket.tolist()
+    assert len(plain) == counts.keys_by_bucket.sum()
+
+
+def test_by_key_is_what_spark_would_do(frame):
+    """The parts told for key grouping are the partitions of Spark's own repartition."""
+    found = sy.doctor.examine(frame, "page", 5)
+    real = frame.repartition(5, "page").groupBy(F.spark_partition_id()).count().collect()
+    assert found.costs[0].largest_share == max(size for _, size in real) / found.messages
+    planned = sy.plan(frame, "page", workers=5)
+    assert found.costs[-1].largest_share == pytest.approx(planned.shares.max())
+
+
+@pytest.mark.classic_only(reason="Python workers there write elsewhere")
+def test_the_rows_are_read_once(spark, tmp_path):
+    """However much is asked of them."""
+    folder = str(tmp_path)
+
+    def mark(batches):
+        import tempfile
+
+        tempfile.mkstemp(dir=folder)
+        yield from batches
+
+    read = spark.range(0, 1000, 1, 2).mapInArrow(mark, "id long")
+    assert 1000 == key_counts(read.selectExpr("id % 7 AS key"), ("key",), workers=3).messages
+    assert 2 == len(list(tmp_path.iterdir()))
+
+
+def test_several_and_nested_columns_are_keys(spark):
+    """Also of other types than text; the code makes a column of a field."""
+    rows = spark.range(1000).selectExpr(
+        "named_struct('id', id % 10, 'name', if(id < 500, 'a', null)) AS user",
+        "date'2020-01-01' AS `a.b`",
+    )
+    found = sy.doctor.examine(rows, ["user.id", "a.b", "user.name"], 2)
+    assert (1000, 20) == (found.messages, found.keys)
+    assert {2} == {hot.name.count("2020-01-01") + len(hot.name) - 2 for hot in found.top}
+    assert {"a", None} == {hot.name[2] for hot in found.top}
+    assert 'df.withColumn("user_id", F.col("user.id"))' in found.advice.code
+
+
+@pytest.mark.parametrize("kind", ["long", "double", "timestamp", "timestamp_ntz", "date", "string"])
+def test_times_of_any_kind_are_understood(spark, kind):
+    """Numbers, timestamps with and without a zone, dates, and texts of any of these."""
+    day = "timestamp_seconds(1700000000 + id * 86400)"
+    at = {
+        "long": "1700000000 + id * 86400",
+        "double": "double(1700000000 + id * 86400)",
+        "timestamp_ntz": f"to_timestamp_ntz(string({day}))",
+        "date": f"date({day})",
+        "string": f"if(id = 7, 'soon', string({day}))",
+    }.get(kind, day)
+    rows = spark.range(800).selectExpr("if(id < 400, 'cat', 'dog') AS pet", f"{at} AS at")
+    seen = sy.doctor.examine(rows, "pet", 4, time="at").over_time
+    assert {("cat",), ("dog",)} == set(seen.come_and_go)
+    assert (1 if kind == "string" else 0) == seen.untimed
+    first = datetime.fromtimestamp(seen.periods[0].first)
+    assert 2023 == first.year
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"key": "pge"}, "key: there is no column 'pge'; the columns are page, visit, at"),
+        ({"key": "page.x"}, "key: there is no column 'page.x'; the columns are page"),
+        ({"key": []}, "key needs at least one column, got none"),
+        ({"key": ["page", "page"]}, "key: a column is named twice in page, page"),
+        ({"time": "when"}, "time: there is no column 'when'; the columns are page, visit, at"),
+        ({"workers": 0}, "workers must be a whole number, from 1 to 8,192, got 0"),
+        ({"capacities": [1, -1]}, "capacities must be positive numbers, got -1.0 at 1"),
+        ({"capacities": [1, 1, 1]}, "capacities must be one number for each of 2 workers, got 3"),
+        ({"work": "play"}, "work must be one of python, aggregate, join, write, stream"),
+    ],
+)
+def test_bad_arguments_get_a_sentence(frame, arguments, sentence):
+    """Before anything is counted."""
+    with pytest.raises(ValueError, match=sentence):
+        sy.doctor.examine(frame, **{"key": "page", "workers": 2, **arguments})
+
+
+def test_what_cannot_be_examined_is_refused(spark, frame):
+    """An empty frame, a stream, keys without a hash, times that are none."""
+    with pytest.raises(ValueError, match="nothing to examine: the data has no rows"):
+        sy.doctor.examine(frame.where("false"), "page", 2)
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(ValueError, match="a stream has no end"):
+        sy.doctor.examine(stream, "value", 2)
+    with pytest.raises(ValueError, match=r"is map<.*>, which has no hash"):
+        sy.doctor.examine(spark.sql("SELECT map('a', 1) AS m"), "m", 2)
+    with pytest.raises(ValueError, match="time: column 'b' must hold times, dates or numbers"):
+        sy.doctor.examine(spark.sql("SELECT 1 AS a, true AS b"), "a", 2, time="b")
+
+
+def test_the_command_tells_all_on_a_terminal(parquet, rows):
+    """Questions, answers and odd keys as text, no wider than 80 columns."""
+    shown = doctor(parquet, "--key", "page", "--workers", "8", "--time", "at")
+    assert shown.exit_code == 0, shown.output
+    told = ("visits.parquet by page", "5,000 messages", "Do the hot keys change?", "on 8 workers?")
+    for words in (*told, "[bold]red[/bold]", r"two\nlines", "(null)", "sy.group_by(df"):
+        assert words in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "json", "table"])
+def test_json_is_all_that_is_printed(spark, frame, parquet, rows, tmp_path, kind):
+    """From any source: exact numbers, ready for a program."""
+    plain = Counter(key for key, _, _ in rows)
+    source = parquet
+    if kind in ("csv", "json"):
+        source = tmp_path / f"visits.{kind}"
+        getattr(frame.where("page <> ''").write.option("header", True), kind)(str(source))
+        plain = Counter({key: n for key, n in plain.items() if key})
+    if kind == "table":
+        frame.createOrReplaceTempView("visits_table")
+        source = "visits_table"
+    more = {"table": ["--source", "table"], "csv": ["--multiline"]}.get(kind, [])
+    arguments = ["--key", "page", "--json", *more]
+    shown = doctor(source, *arguments)
+    assert shown.exit_code == 0, shown.output
+    told = json.loads(shown.stdout)
+    assert (sum(plain.values()), len(plain)) == (told["messages"], told["keys"])
+    assert max(plain.values()) / sum(plain.values()) == told["p1"]
+    assert {hot["key"]: hot["messages"] for hot in told["top"]}.items() <= plain.items()
+
+
+def test_the_page_is_one_file_in_which_keys_are_text(parquet, tmp_path):
+    """Nothing is fetched, nothing is run, and all figures are there."""
+    page = tmp_path / "visits.html"
+    shown = doctor(parquet, "--key", "page", "--time", "at", "--capacities",
+                   "2,1,1", "--workers", "3", "--html", page)  # fmt: skip
+    assert shown.exit_code == 0, shown.output
+    html = page.read_text("utf-8")
+    assert "<script>" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "[bold]red[/bold]" in html
+    assert all(target.startswith("data:image/png;base64,iVBOR")
+               for target in re.findall(r'(?:src|href)="([^"]*)', html))  # fmt: skip
+    assert 3 == html.count("<img")
+    assert "2.0, 1.0, 1.0" in html
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nowhere.parquet", "--key", "k"], "there is no file or folder 'nowhere.parquet'"),
+        (["README.md"], "key: name the column"),
+        (["README.md", "--key", "k", "--source", "xml"], "source must be one of parquet, csv"),
+        (["README.md", "--key", "k", "--capacities", "1,x"], "capacities must be numbers with"),
+        (["README.md", "--key", "k", "--workers", "2", "--capacities", "1,0"], "must be positive"),
+        (["README.md", "--key", "k", "--work", "play"], "work must be one of python"),
+        (["README.md", "--key", "k", "--html", "no/x.html"], "there is no folder to write"),
+        (["README.md", "--key", "k"], "'README.md' cannot be read"),
+        (["--key", "k"], "source parquet needs the file"),
+        (["--source", "table", "--key", "k"], "source table needs the name"),
+        (["no_such_table", "--source", "table", "--key", "k"], "TABLE_OR_VIEW_NOT_FOUND"),
+        (["--source", "kafka", "--topic", "t"], "source kafka needs --servers and --topic"),
+        (["--topic", "t", "--servers", "s", "--messages", "0"], "messages must be a whole number"),
+    ],
+)
+def test_bad_commands_get_a_sentence(spark, arguments, sentence, monkeypatch):
+    """One, exit code 2, and no traceback."""
+    monkeypatch.setenv("COLUMNS", "300")
+    result = CliRunner().invoke(app, ["doctor", *arguments])
+    assert result.exit_code == 2, result.output
+    assert sentence in " ".join(result.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("json", '{"page": "home"}\nno json\n'), ("csv", 'page,visit\nhome,1\n"two\nlines",2\n')],
+)
+def test_malformed_lines_are_never_taken_for_null_keys(spark, tmp_path, kind, text):
+    """A line that is no JSON, or half a line of CSV, stops the doctor, with what Spark says."""
+    path = tmp_path / f"visits.{kind}"
+    path.write_text(text, "utf-8")
+    result = doctor(path, "--key", "page")
+    assert result.exit_code == 2, result.output
+    assert "alformed" in result.output
+
+
+def test_names_tell_what_files_are(tmp_path):
+    """Packed ones too, and those in a folder."""
+    (tmp_path / "part-0.jsonl").write_text("{}\n", "utf-8")
+    assert ("json", "csv", "json") == (
+        kind_of(str(tmp_path)), kind_of("x.TSV.gz"), kind_of("visits.ndjson/"))  # fmt: skip
+    assert "topic clicks" == Data("kafka", servers="s", topic="clicks").name
