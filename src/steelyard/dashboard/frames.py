@@ -1,0 +1,260 @@
+"""What the page shows of a run: slots enter; bars, blocks, series and sentences leave.
+
+Nothing here knows how it is drawn.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.control.history import Slot
+from steelyard.dashboard import wording
+from steelyard.dashboard.owners import Blocks, Ownership, virtual_workers
+
+Floats = NDArray[np.float64]
+
+STATES = ("idle", "normal", "busy", "drained")
+
+_UNFAIR = 0.1
+"""Who is busy for so much longer than the mean is told of."""
+
+_LOGGED = 40
+"""Lines of the log at most."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A worker in a slot."""
+
+    worker: int
+    state: str
+    rate: float
+    """Messages a second that it got."""
+    capacity: float | None
+    """Messages a second that it could do, by its last measured service time."""
+    share: float
+    used: float
+    """Its busy time against the slot's length."""
+    virtual_workers: int
+    backlog: float
+    keys: int
+    p99: float | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A slot in a few numbers."""
+
+    slot: int
+    time: float
+    rate: float
+    """Messages a second."""
+    used: float | None
+    """Of what all workers could do; None where no service time is known."""
+    imbalance: float
+    p99: float | None
+    backlog: float
+    moves_so_far: int
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """What moved at the end of a slot."""
+
+    slot: int
+    time: float
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Numbers over the slots; NaN where something is not known."""
+
+    slot: NDArray[np.int64]
+    rate: Floats
+    backlog: Floats
+    p50: Floats
+    p99: Floats
+    imbalance: Floats
+    moves: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """All that is shown of one slot."""
+
+    slot: Slot
+    summary: Summary
+    bars: tuple[Bar, ...]
+    blocks: Blocks
+    finding: str
+    """Who is slow."""
+    action: str
+    """What happens about it."""
+
+
+class Timeline:
+    """A run so far, or all of it."""
+
+    def __init__(self, slots: Sequence[Slot]) -> None:
+        self.slots = tuple(slots)
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    @cached_property
+    def _ownership(self) -> Ownership:
+        return Ownership(self.slots)
+
+    @cached_property
+    def capacities(self) -> list[dict[int, float]]:
+        """By slot: messages a second that each worker could do, as was last measured."""
+        known: dict[int, float] = {}
+        found = []
+        for slot in self.slots:
+            measured = {w.worker: 1 / w.service for w in slot.workers if w.service}
+            there = {w.worker for w in slot.workers}
+            known = {w: c for w, c in {**known, **measured}.items() if w in there}
+            found.append(known)
+        return found
+
+    @property
+    def has_virtual_workers(self) -> bool:
+        """Whether there is more than one for a worker, so that some could move."""
+        last = self.slots[-1]
+        return virtual_workers(last) > len(last.workers)
+
+    @cached_property
+    def widest(self) -> float:
+        """The most messages a second that any worker got or could do."""
+        rates = [
+            max((_per_second(w.messages, slot.seconds) for w in slot.workers), default=0.0)
+            for slot in self.slots
+        ]
+        could = [max(known.values(), default=0.0) for known in self.capacities]
+        return max([*rates, *could], default=0.0)
+
+    @cached_property
+    def most_owned(self) -> int:
+        """The most virtual workers that any worker had."""
+        return max((w.virtual_workers for s in self.slots for w in s.workers), default=0)
+
+    def frame(self, place: int) -> Frame:
+        """What to show of the slot at this place."""
+        slot, capacities = self.slots[place], self.capacities[place]
+        bars = tuple(
+            Bar(
+                worker=w.worker,
+                state=w.state,
+                rate=_per_second(w.messages, slot.seconds),
+                capacity=capacities.get(w.worker),
+                share=w.share,
+                used=w.utilisation,
+                virtual_workers=w.virtual_workers,
+                backlog=w.backlog,
+                keys=w.keys,
+                p99=w.p99,
+            )
+            for w in slot.workers
+        )
+        return Frame(
+            slot=slot,
+            summary=_summary(slot, bars),
+            bars=bars,
+            blocks=self._ownership.at(place),
+            finding=finding(bars, slot.imbalance),
+            action=action(slot),
+        )
+
+    @cached_property
+    def series(self) -> Series:
+        """The numbers of all slots."""
+        slots = self.slots
+        return Series(
+            slot=np.array([s.slot for s in slots], np.int64),
+            rate=np.array([_per_second(s.messages, s.seconds) for s in slots], np.float64),
+            backlog=np.array([sum(w.backlog for w in s.workers) for s in slots], np.float64),
+            p50=np.array([np.nan if s.p50 is None else s.p50 for s in slots], np.float64),
+            p99=np.array([np.nan if s.p99 is None else s.p99 for s in slots], np.float64),
+            imbalance=np.array([s.imbalance for s in slots], np.float64),
+            moves=np.array([len(s.moves) for s in slots], np.float64),
+        )
+
+    def log(self, place: int) -> list[LogLine]:
+        """What moved up to the slot at this place, the latest first."""
+        lines = []
+        for slot in reversed(self.slots[: place + 1]):
+            if slot.moves:
+                lines.append(LogLine(slot.slot, slot.time, moves_in_words(slot)))
+                if len(lines) == _LOGGED:
+                    break
+        return lines
+
+
+def finding(bars: Sequence[Bar], imbalance: float) -> str:
+    """Who gets more than it can do, in a sentence."""
+    if not any(bar.rate for bar in bars):
+        return "No messages came in this slot."
+    working = [bar for bar in bars if bar.state != "drained"]
+    slow = [bar for bar in working if bar.state == "busy"]
+    if not slow and imbalance > _UNFAIR:
+        slow = [max(working or bars, key=lambda bar: bar.used)]
+    drained = [bar.worker for bar in bars if bar.state == "drained"]
+    away = f" {wording.workers(drained)} {_are(drained)} drained." if drained else ""
+    if not slow:
+        return f"No worker is overloaded.{away}"
+    capacity = sum(bar.capacity or 0.0 for bar in working)
+    told = wording.workers(bar.worker for bar in slow)
+    gets = wording.percent(sum(bar.share for bar in slow))
+    if not capacity or any(bar.capacity is None for bar in slow):
+        return f"{told} {_are(slow)} busy: {gets} of the messages.{away}"
+    fair = wording.percent(sum(bar.capacity or 0.0 for bar in slow) / capacity)
+    verb = "get" if len(slow) > 1 else "gets"
+    they = "they have" if len(slow) > 1 else "it has"
+    return f"{told} {verb} {gets} of the messages; {they} {fair} of the capacity.{away}"
+
+
+def action(slot: Slot) -> str:
+    """What happens at the end of the slot, in a sentence."""
+    return f"{moves_in_words(slot)}." if slot.moves else "Nothing moves."
+
+
+def moves_in_words(slot: Slot) -> str:
+    """Who gives how many virtual workers, and who takes them."""
+    givers = Counter(giver for _, giver, _ in slot.moves)
+    takers = sorted({taker for _, _, taker in slot.moves})
+    number = wording.many(len(slot.moves), "virtual worker")
+    verb = "moves" if len(slot.moves) == 1 else "move"
+    most = [f"{giver} ({count})" for giver, count in sorted(givers.items())]
+    if len(most) == 1:
+        most = [str(giver) for giver in givers]
+    elif len(most) > 4:
+        most = [*most[:3], f"{len(most) - 3} more"]
+    return f"{number} {verb} from {wording.joined(most)} to {wording.listed(takers)}"
+
+
+def _are(things: Sequence[object]) -> str:
+    return "are" if len(things) > 1 else "is"
+
+
+def _summary(slot: Slot, bars: Sequence[Bar]) -> Summary:
+    rate = _per_second(slot.messages, slot.seconds)
+    capacity = sum(bar.capacity or 0.0 for bar in bars)
+    return Summary(
+        slot=slot.slot,
+        time=slot.time,
+        rate=rate,
+        used=rate / capacity if capacity else None,
+        imbalance=slot.imbalance,
+        p99=slot.p99,
+        backlog=sum(bar.backlog for bar in bars),
+        moves_so_far=slot.moves_so_far,
+    )
+
+
+def _per_second(messages: float, length: float) -> float:
+    return messages / length if length > 0 else 0.0

@@ -1,0 +1,40 @@
+// Light or dark: as the reader's system is, unless the button was pressed. Figures are drawn on a
+// canvas, which knows no style sheets: their text and lines are given the page's colours here.
+(() => {
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+  const kept = () => { try { return localStorage.getItem("steelyard-theme"); } catch { return null; } };
+  const wanted = () => kept() ?? (system.matches ? "dark" : "light");
+
+  const figures = () =>
+    (window.Bokeh?.documents ?? []).flatMap((doc) => doc.roots().filter((root) => root.type === "Figure"));
+
+  function paint() {
+    document.documentElement.dataset.theme = wanted();
+    const style = getComputedStyle(document.documentElement);
+    const [ink, soft, accent] = ["--ink", "--soft", "--accent"].map((name) => style.getPropertyValue(name).trim());
+    for (const figure of figures()) {
+      for (const axis of [...figure.left, ...figure.below]) {
+        if (axis.major_label_text_color === undefined) continue;
+        axis.major_label_text_color = ink;
+        axis.axis_label_text_color = soft;
+      }
+      for (const renderer of figure.renderers) {
+        if (renderer.name === "text") renderer.glyph.text_color = { value: ink };
+        if (renderer.name === "last run") renderer.glyph.line_color = { value: accent };
+        if (renderer.name === "outline") renderer.glyph.line_color = { value: ink };
+      }
+    }
+    return figures().length > 0;
+  }
+
+  paint();
+  const trying = setInterval(() => { if (paint()) clearInterval(trying); }, 50);
+  system.addEventListener("change", paint);
+  document.addEventListener("DOMContentLoaded", () =>
+    document.getElementById("theme").addEventListener("click", () => {
+      const other = wanted() === "dark" ? "light" : "dark";
+      try { localStorage.setItem("steelyard-theme", other); } catch { /* for this page alone */ }
+      document.documentElement.dataset.theme = other;
+      paint();
+    }));
+})();
