@@ -28,7 +28,8 @@ _ROOM = 380
 """Pixels for all workers, if each then has enough."""
 _ROW = (16, 46)
 """Pixels that a worker has, at least and at most."""
-_BLOCKS_WIDTH = 560
+_HALF, _WIDE = 560, 1150
+"""Pixels that blocks have beside the bars, and below them, on a large screen."""
 _FONT = "13px"
 
 _SHORT_NUMBERS = """
@@ -162,7 +163,8 @@ def _told(bar: Bar) -> str:
 class BlocksFigure(WorkersFigure):
     """The virtual workers, each a block in the row of its owner."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *, is_wide: bool) -> None:
+        self._pixels = _WIDE if is_wide else _HALF
         super().__init__(f"blocks_{number}", "virtual workers, those that came last at the end")
         self.source = ColumnDataSource({name: [] for name in _BLOCK}, name=f"blocks_data_{number}")
         self.figure.xgrid.visible = False
@@ -189,7 +191,7 @@ class BlocksFigure(WorkersFigure):
     def show(self, frame: Frame, most: int) -> None:
         """Draw a slot; no worker ever had more blocks than `most`."""
         self.fit(len(frame.bars))
-        lines = _lines(most, self.row)
+        lines = _lines(most, self.row, self._pixels)
         columns = max(ceil(most / lines), 8)
         self.columns.end = columns + 0.2
         self.source.data = _blocks(frame.blocks, lines)
@@ -210,11 +212,11 @@ _BLOCK = (
 )
 
 
-def _lines(most: int, row: float) -> int:
+def _lines(most: int, row: float, pixels: int) -> int:
     """Lines of blocks in a row, so that blocks are about as wide as high."""
 
     def unlike_a_square(lines: int) -> float:
-        wide = _BLOCKS_WIDTH / max(8, ceil(most / lines))
+        wide = pixels / max(8, ceil(most / lines))
         high = 0.8 * row / lines
         return max(wide / high, high / wide)
 

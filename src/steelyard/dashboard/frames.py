@@ -5,7 +5,7 @@ Nothing here knows how it is drawn.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from steelyard.control.history import Slot
 from steelyard.dashboard import wording
-from steelyard.dashboard.owners import Blocks, Ownership, virtual_workers
+from steelyard.dashboard.owners import Blocks, Ownership
 
 Floats = NDArray[np.float64]
-
-STATES = ("idle", "normal", "busy", "drained")
 
 _UNFAIR = 0.1
 """Who is busy for so much longer than the mean is told of."""
@@ -122,11 +120,13 @@ class Timeline:
             found.append(known)
         return found
 
-    @property
-    def has_virtual_workers(self) -> bool:
-        """Whether there is more than one for a worker, so that some could move."""
-        last = self.slots[-1]
-        return virtual_workers(last) > len(last.workers)
+    @cached_property
+    def tells_states(self) -> bool:
+        """Whether workers report states; with key grouping, and where tasks are pulled, none do."""
+        return any(
+            slot.owners or slot.moves or any(w.state != "normal" for w in slot.workers)
+            for slot in self.slots
+        )
 
     @cached_property
     def widest(self) -> float:
@@ -161,6 +161,8 @@ class Timeline:
             )
             for w in slot.workers
         )
+        if not self.tells_states:
+            bars = judged(bars)
         return Frame(
             slot=slot,
             summary=_summary(slot, bars),
@@ -193,6 +195,18 @@ class Timeline:
                 if len(lines) == _LOGGED:
                     break
         return lines
+
+
+def judged(bars: Sequence[Bar]) -> tuple[Bar, ...]:
+    """The bars of workers that report no state: busy is who takes much longer than is fair."""
+    capacity = sum(bar.capacity or 0.0 for bar in bars)
+    fair = sum(bar.rate for bar in bars) / capacity if capacity else 0.0
+    return tuple(
+        replace(bar, state="busy")
+        if bar.capacity and bar.rate / bar.capacity > (1 + _UNFAIR) * fair
+        else bar
+        for bar in bars
+    )
 
 
 def finding(bars: Sequence[Bar], imbalance: float) -> str:

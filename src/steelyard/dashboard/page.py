@@ -48,7 +48,7 @@ class Page:
             _Shown(
                 run,
                 BarsFigure(number),
-                BlocksFigure(number) if run.has_blocks else None,
+                BlocksFigure(number, is_wide=len(runs) > 1) if run.has_blocks else None,
                 _text(f"summary_{number}", style),
                 ColumnDataSource(series_data(None), name=f"series_data_{number}"),
             )

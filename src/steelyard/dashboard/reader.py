@@ -6,7 +6,10 @@ yet. What was seen once stays, up to some thousands of slots.
 """
 
 import os
+import time
 from collections import deque
+from collections.abc import Callable
+from math import inf
 
 from steelyard.control.files import Files, LocalFiles, files_at
 from steelyard.control.history import Slot
@@ -14,6 +17,12 @@ from steelyard.control.store import HISTORY
 
 _KEPT = 4000
 """Slots that are remembered."""
+
+_REST = 2.0
+"""Seconds between two looks at a store that is paid for by the request."""
+
+_COARSE = 2.0
+"""Seconds for which a file that has changed may change again without another stamp."""
 
 
 class HistoryReader:
@@ -30,8 +39,17 @@ class HistoryReader:
     (0, 1)
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        rest: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._files, self._name = _found(path)
+        is_local = isinstance(self._files, LocalFiles)
+        self._rest, self._clock = (0.0 if is_local else _REST) if rest is None else rest, clock
+        self._looked = self._changed = -inf
         self._slots: deque[Slot] = deque(maxlen=_KEPT)
         self._stamp: tuple[int, ...] | None = None
         self._position = 0
@@ -58,17 +76,25 @@ class HistoryReader:
 
     def slots(self) -> list[Slot]:
         """All slots that are known now."""
+        now = self._clock()
+        if now - self._looked >= self._rest:
+            self._looked = now
+            self._look(now)
+        return list(self._slots)
+
+    def _look(self, now: float) -> None:
         self.trouble = ""
         try:
             stamp = self._files.stamp(self._name)
-            if stamp is not None and stamp != self._stamp:
+            if stamp != self._stamp:
+                self._changed = now
+            if stamp is not None and now - self._changed < _COARSE:
                 self._read()
-                self._stamp = stamp
+            self._stamp = stamp
         except FileNotFoundError:
             pass  # it vanished in between, and may come back
         except OSError as error:
             self.trouble = str(error.strerror or error)
-        return list(self._slots)
 
     def _read(self) -> None:
         begin = self._position - len(self._last)

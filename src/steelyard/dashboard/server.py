@@ -2,6 +2,7 @@
 
 import asyncio
 import ipaddress
+import logging
 import socket
 import threading
 from collections.abc import Sequence
@@ -81,6 +82,8 @@ class DashboardServer:
         self.close()
 
     def _serve(self) -> None:
+        # A browser that goes away in the middle of a message is no news.
+        logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)
         asyncio.set_event_loop(asyncio.new_event_loop())
         loop = IOLoop.current()
         try:

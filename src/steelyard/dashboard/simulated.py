@@ -62,7 +62,7 @@ def slots_of(
                 p99=None if np.isnan(p99[place]) else float(p99[place]),
                 messages_so_far=int(so_far[place]),
                 moves_so_far=moved,
-                owners=owners if place == 0 else (),
+                owners=owners if place == 0 and len(outcome.states) else (),
             )
         )
     return slots

@@ -63,7 +63,7 @@ def seconds(length: float | None) -> str:
     """A length of time; a dash where it is not known.
 
     >>> seconds(0.0123), seconds(2.5), seconds(150), seconds(7200), seconds(None)
-    ('12 ms', '2.5 s', '2.5 min', '2 h', '–')
+    ('12.3 ms', '2.5 s', '2.5 min', '2 h', '–')
     """
     if length is None or isnan(length):
         return "–"

@@ -8,6 +8,9 @@
   const figures = () =>
     (window.Bokeh?.documents ?? []).flatMap((doc) => doc.roots().filter((root) => root.type === "Figure"));
 
+  // It is nothing to the server how this page looks.
+  const set = (model, values) => model.setv(values, { sync: false });
+
   function paint() {
     document.documentElement.dataset.theme = wanted();
     const style = getComputedStyle(document.documentElement);
@@ -15,13 +18,12 @@
     for (const figure of figures()) {
       for (const axis of [...figure.left, ...figure.below]) {
         if (axis.major_label_text_color === undefined) continue;
-        axis.major_label_text_color = ink;
-        axis.axis_label_text_color = soft;
+        set(axis, { major_label_text_color: ink, axis_label_text_color: soft });
       }
-      for (const renderer of figure.renderers) {
-        if (renderer.name === "text") renderer.glyph.text_color = { value: ink };
-        if (renderer.name === "last run") renderer.glyph.line_color = { value: accent };
-        if (renderer.name === "outline") renderer.glyph.line_color = { value: ink };
+      for (const { name, glyph } of figure.renderers) {
+        if (name === "text") set(glyph, { text_color: { value: ink } });
+        if (name === "last run") set(glyph, { line_color: accent });
+        if (name === "outline") set(glyph, { line_color: { value: ink } });
       }
     }
     return figures().length > 0;
