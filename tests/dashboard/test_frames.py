@@ -1,6 +1,7 @@
 """What the page shows of a slot, and how it reads."""
 
 import html.parser
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -32,6 +33,16 @@ def test_capacity_is_what_was_measured_last():
     unknown = Timeline([slot(1, [1, 1], messages=[0, 0])]).frame(0)
     assert [None, None] == [bar.capacity for bar in unknown.bars]
     assert unknown.summary.used is None
+
+
+def test_bars_leave_out_what_is_not_work():
+    """Spark's own time counts in the throughput, not in who could do how much."""
+    half = replace(slot(1, [1, 1]), working=0.5)
+    frame = Timeline([half]).frame(0)
+    assert [20.0, 20.0] == [bar.rate for bar in frame.bars]
+    assert (20.0, 0.2) == (frame.summary.rate, frame.summary.used)
+    skewed = replace(half, working=3600.0)
+    assert [10.0, 10.0] == [bar.rate for bar in Timeline([skewed]).frame(0).bars]
 
 
 def test_who_is_slow_and_what_happens_is_told():

@@ -138,7 +138,7 @@ def test_waiting_and_quiet_streams_are_told(tmp_path, history):
 
 def test_a_finished_run_is_read_from_a_file_or_its_path(tmp_path, history):
     """Either name will do; nothing to show is said at once."""
-    with pytest.raises(ValueError, match="is not there; give a history.jsonl, or a control path"):
+    with pytest.raises(ValueError, match="is not there; give a history"):
         read_finished(history)
     history.write_text("")
     with pytest.raises(ValueError, match="has no slots"):

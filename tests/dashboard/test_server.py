@@ -31,7 +31,7 @@ def server():
 
 def test_the_page_comes_from_this_machine_alone(server):
     """No other address is in it, its scripts are served, and names are text."""
-    with urlopen(server.url) as answer:
+    with urlopen(f"http://127.0.0.1:{server.port}/") as answer:
         page = answer.read().decode()
     assert "&lt;script&gt;document" in page
     assert "<script>document" not in page
@@ -39,7 +39,7 @@ def test_the_page_comes_from_this_machine_alone(server):
     assert sources
     assert all(source.startswith("/static/") for source in sources)
     assert "https://" not in page
-    with urlopen(server.url.rstrip("/") + sources[0]) as answer:
+    with urlopen(f"http://127.0.0.1:{server.port}{sources[0]}") as answer:
         assert answer.status == 200
 
 
@@ -54,7 +54,7 @@ def test_the_page_comes_from_this_machine_alone(server):
 )
 def test_other_sites_cannot_read_along(server, origin, answer):
     """A tunnel's other end can: it is this machine, at any port."""
-    with urlopen(server.url) as page:
+    with urlopen(f"http://127.0.0.1:{server.port}/") as page:
         token = re.search(r'"token":"([^"]+)"', page.read().decode())[1]
     headers = {
         "Connection": "Upgrade",
@@ -82,8 +82,8 @@ def test_a_server_that_is_closed_is_gone():
 
 def test_addresses_and_ports_that_cannot_be_used():
     """Others see the page only if that was asked for."""
-    with pytest.raises(ValueError, match=r"'0.0.0.0' is not this machine alone.* say public"):
-        DashboardServer([RUN], address="0.0.0.0")
+    with pytest.raises(ValueError, match=r"'192.0.2.1' is not this machine alone.* say public"):
+        DashboardServer([RUN], address="192.0.2.1")
     with pytest.raises(ValueError, match="port must be a whole number, from 0 to 65,535"):
         DashboardServer([RUN], port=70_000)
     with DashboardServer([RUN]) as server:
@@ -99,7 +99,7 @@ def test_addresses_and_ports_that_cannot_be_used():
         (["--control", "a", "--replay", "b"], "control and replay exclude each other"),
         (["--replay", "nowhere"], "nowhere/history.jsonl is not there; give a history.jsonl"),
         (["--control", "ftp://x"], "must be a folder on a local disk or a shared mount"),
-        (["--control", "x", "--address", "0.0.0.0"], "is not this machine alone"),
+        (["--control", "x", "--address", "192.0.2.1"], "is not this machine alone"),
         (["--control", "x", "--port", "-1"], "port must be a whole number"),
     ],
 )
@@ -136,9 +136,9 @@ class Command:
             env={**os.environ, "TERM": "dumb", "COLUMNS": "200"},
         )
 
-    def url(self):
+    def port(self):
         for line in self.process.stdout:
-            found = re.search(r"The page is (http://127.0.0.1:\d+/)", line)
+            found = re.search(r"The page is http://127.0.0.1:(\d+)/", line)
             if found:
                 return found[1]
         raise AssertionError("it tells no address")
@@ -171,6 +171,6 @@ def test_commands_serve_until_they_are_interrupted(arguments, tmp_path):
     history = tmp_path / "history.jsonl"
     history.write_text(slot(1, [1, 1]).to_json() + "\n")
     with Command(*(a.format(history=history) for a in arguments)) as command:
-        with urlopen(command.url()) as answer:
+        with urlopen(f"http://127.0.0.1:{command.port()}/") as answer:
             assert "Steelyard" in answer.read().decode()
         assert (0, "Stopping\n") == command.interrupt()

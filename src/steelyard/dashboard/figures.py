@@ -54,7 +54,7 @@ return String(tick);
 class WorkersFigure:
     """What two figures with a row for each worker share."""
 
-    def __init__(self, name: str, label: str) -> None:
+    def __init__(self, name: str) -> None:
         self.rows, self.columns = Range1d(start=0.5, end=-0.5), Range1d(start=0, end=1)
         self.ticker = FixedTicker(ticks=[0])
         self.figure = _figure(name, x_range=self.columns, y_range=self.rows)
@@ -62,7 +62,6 @@ class WorkersFigure:
         self.figure.yaxis.major_tick_line_color = None
         self.figure.yaxis.axis_line_color = None
         self.figure.ygrid.visible = False
-        self.figure.xaxis.axis_label = label
         self.workers = 0
         self.row = float(_ROW[1])
 
@@ -80,7 +79,8 @@ class BarsFigure(WorkersFigure):
     """A bar for each worker, in an outline of what it could do."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(f"bars_{number}", "messages a second")
+        super().__init__(f"bars_{number}")
+        self.figure.xaxis.axis_label = "messages a second, while workers work"
         self.source = ColumnDataSource(_bars([]), name=f"bars_data_{number}")
         self.figure.xaxis.formatter = CustomJSTickFormatter(code=_SHORT_NUMBERS)
         drawn = self.figure.hbar(
@@ -165,12 +165,10 @@ class BlocksFigure(WorkersFigure):
 
     def __init__(self, number: int, *, is_wide: bool) -> None:
         self._pixels = _WIDE if is_wide else _HALF
-        super().__init__(f"blocks_{number}", "virtual workers, those that came last at the end")
+        super().__init__(f"blocks_{number}")
         self.source = ColumnDataSource({name: [] for name in _BLOCK}, name=f"blocks_data_{number}")
         self.figure.xgrid.visible = False
-        self.figure.xaxis.major_label_text_font_size = "0px"
-        self.figure.xaxis.major_tick_line_color = None
-        self.figure.xaxis.axis_line_color = None
+        self.figure.xaxis.visible = False
         drawn = self.figure.rect(
             x="x",
             y="y",

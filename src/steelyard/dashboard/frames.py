@@ -31,7 +31,7 @@ class Bar:
     worker: int
     state: str
     rate: float
-    """Messages a second that it got."""
+    """Messages a second that it got, while workers were at work."""
     capacity: float | None
     """Messages a second that it could do, by its last measured service time."""
     share: float
@@ -52,7 +52,7 @@ class Summary:
     rate: float
     """Messages a second."""
     used: float | None
-    """Of what all workers could do; None where no service time is known."""
+    """Of what all workers could do while they were at work; None where that is not known."""
     imbalance: float
     p99: float | None
     backlog: float
@@ -132,7 +132,7 @@ class Timeline:
     def widest(self) -> float:
         """The most messages a second that any worker got or could do."""
         rates = [
-            max((_per_second(w.messages, slot.seconds) for w in slot.workers), default=0.0)
+            max((_per_second(w.messages, _at_work(slot)) for w in slot.workers), default=0.0)
             for slot in self.slots
         ]
         could = [max(known.values(), default=0.0) for known in self.capacities]
@@ -150,7 +150,7 @@ class Timeline:
             Bar(
                 worker=w.worker,
                 state=w.state,
-                rate=_per_second(w.messages, slot.seconds),
+                rate=_per_second(w.messages, _at_work(slot)),
                 capacity=capacities.get(w.worker),
                 share=w.share,
                 used=w.utilisation,
@@ -256,18 +256,25 @@ def _are(things: Sequence[object]) -> str:
 
 
 def _summary(slot: Slot, bars: Sequence[Bar]) -> Summary:
-    rate = _per_second(slot.messages, slot.seconds)
     capacity = sum(bar.capacity or 0.0 for bar in bars)
     return Summary(
         slot=slot.slot,
         time=slot.time,
-        rate=rate,
-        used=rate / capacity if capacity else None,
+        rate=_per_second(slot.messages, slot.seconds),
+        used=sum(bar.rate for bar in bars) / capacity if capacity else None,
         imbalance=slot.imbalance,
         p99=slot.p99,
         backlog=sum(bar.backlog for bar in bars),
         moves_so_far=slot.moves_so_far,
     )
+
+
+def _at_work(slot: Slot) -> float:
+    """Seconds in which workers were at work: Spark's own time between micro-batches is no work.
+
+    By their clocks, which may be wrong: a slot has no more of them than it is long.
+    """
+    return slot.working if 0 < slot.working <= slot.seconds else slot.seconds
 
 
 def _per_second(messages: float, length: float) -> float:
