@@ -63,13 +63,13 @@ def test_the_page_follows_a_stream(control, page):
     assert page.get_by_text("this page waits for the first").is_visible()
     loop = controlled(store, 1)
     wait_for_slot(page, 1)
-    bars, owners = column(page, "bars_data_0", "rate"), column(page, "blocks_data_0", "owner")
+    bars, owners = column(page, "bars_data_0", "messages"), column(page, "blocks_data_0", "owner")
     assert [1000.0] * 4 == bars
     assert [worker for worker in range(4) for _ in range(10)] == owners
     assert "leaves now" in column(page, "blocks_data_0", "kind")
     controlled(store, 1, loop=loop)
     wait_for_slot(page, 2)
-    assert column(page, "bars_data_0", "rate")[3] < 1000
+    assert column(page, "bars_data_0", "messages")[3] < 1000
     after = column(page, "blocks_data_0", "owner")
     assert loop.history[-1].workers[3].virtual_workers == after.count(3) < 10
     kinds = column(page, "blocks_data_0", "kind")
@@ -104,7 +104,7 @@ def test_the_slider_replays(page, finished):
     handle.focus()
     handle.press("Home")
     wait_for_slot(page, 1)
-    assert [w.messages for w in slots[0].workers] == column(page, "bars_data_0", "rate")
+    assert [w.messages for w in slots[0].workers] == column(page, "bars_data_0", "messages")
     assert page.get_by_text("slot 1 of 40, looking back").is_visible()
     handle.press("ArrowRight")
     wait_for_slot(page, 2)

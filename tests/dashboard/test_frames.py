@@ -15,14 +15,14 @@ from tests.dashboard.model import NASTY, histories, slot
 
 @given(histories())
 def test_shares_add_up_and_bars_are_those_of_the_slot(history):
-    """To one, where there are messages; rates add up to the messages of a second."""
+    """To one, where there are messages; bars have all messages."""
     timeline = Timeline(history[0])
     for place, told in enumerate(timeline.slots):
         frame = timeline.frame(place)
         assert sum(bar.share for bar in frame.bars) == pytest.approx(1.0 if told.messages else 0.0)
-        assert sum(bar.rate for bar in frame.bars) == pytest.approx(told.messages / told.seconds)
+        assert sum(bar.messages for bar in frame.bars) == told.messages
         assert frame.summary.rate == timeline.series.rate[place]
-        assert timeline.widest >= max(bar.rate for bar in frame.bars)
+        assert timeline.widest(place) >= max(bar.messages for bar in frame.bars)
 
 
 def test_capacity_is_what_was_measured_last():
@@ -35,14 +35,14 @@ def test_capacity_is_what_was_measured_last():
     assert unknown.summary.used is None
 
 
-def test_bars_leave_out_what_is_not_work():
-    """Spark's own time counts in the throughput, not in who could do how much."""
+def test_outlines_leave_out_what_is_not_work():
+    """Spark's own time counts in throughput and use, not in what workers could have done."""
     half = replace(slot(1, [1, 1]), working=0.5)
     frame = Timeline([half]).frame(0)
-    assert [20.0, 20.0] == [bar.rate for bar in frame.bars]
-    assert (20.0, 0.2) == (frame.summary.rate, frame.summary.used)
+    assert [(10, 50.0)] * 2 == [(bar.messages, bar.capacity) for bar in frame.bars]
+    assert (20.0, 0.1) == (frame.summary.rate, frame.summary.used)
     skewed = replace(half, working=3600.0)
-    assert [10.0, 10.0] == [bar.rate for bar in Timeline([skewed]).frame(0).bars]
+    assert [100.0] * 2 == [bar.capacity for bar in Timeline([skewed]).frame(0).bars]
 
 
 def test_who_is_slow_and_what_happens_is_told():

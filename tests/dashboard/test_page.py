@@ -37,7 +37,7 @@ def test_bars_and_blocks_follow_a_run_that_goes_on():
     opened = Opened(Run("a run", Finished(slots)))
     bars, blocks = opened.data("bars_data_0"), opened.data("blocks_data_0")
     assert ["busy", "idle"] == bars["state"]
-    assert [90.0, 10.0] == bars["rate"]
+    assert [90.0, 10.0] == bars["messages"]
     assert [0, 0, 1, 1] == np.array(blocks["owner"]).tolist()
     assert ["at home", "leaves now", "at home", "at home"] == blocks["kind"]
     assert opened["slot"].disabled, "there is nowhere to go"
@@ -55,15 +55,15 @@ def test_the_slider_goes_back_and_stays_there():
     slots = moving(moving([]))
     opened = Opened(Run("a run", Finished(slots)))
     opened["slot"].value = 0
-    assert [90.0, 10.0] == opened.data("bars_data_0")["rate"]
+    assert [90.0, 10.0] == opened.data("bars_data_0")["messages"]
     moving(slots)
     opened.page.update()
     assert (0, 2) == (opened["slot"].value, opened["slot"].end)
-    assert [90.0, 10.0] == opened.data("bars_data_0")["rate"]
+    assert [90.0, 10.0] == opened.data("bars_data_0")["messages"]
     assert "slot 1 of 3, looking back" in opened["place"].text
     assert [1, 2, 3] == np.array(opened.data("series_data_0")["slot"]).tolist()
     opened.page._go(2)
-    assert [20.0, 60.0] == opened.data("bars_data_0")["rate"]
+    assert [20.0, 60.0] == opened.data("bars_data_0")["messages"]
     assert "latest" in opened["place"].text
 
 
@@ -86,7 +86,7 @@ def test_two_runs_are_side_by_side():
     opened = Opened(
         Run("key grouping", Finished(first), has_blocks=False), Run("ours", Finished(last))
     )
-    assert [400.0, 0.0] == opened.data("bars_data_0")["rate"]
+    assert [400.0, 0.0] == opened.data("bars_data_0")["messages"]
     assert opened["blocks_data_0"] is None
     assert opened["bars_0"].x_range.end == opened["bars_1"].x_range.end
     assert 4 == len(opened.data("blocks_data_1")["owner"])

@@ -80,12 +80,12 @@ class BarsFigure(WorkersFigure):
 
     def __init__(self, number: int) -> None:
         super().__init__(f"bars_{number}")
-        self.figure.xaxis.axis_label = "messages a second, while workers work"
+        self.figure.xaxis.axis_label = "messages in the slot"
         self.source = ColumnDataSource(_bars([]), name=f"bars_data_{number}")
         self.figure.xaxis.formatter = CustomJSTickFormatter(code=_SHORT_NUMBERS)
         drawn = self.figure.hbar(
             y="worker",
-            right="rate",
+            right="messages",
             height=0.56,
             fill_color="colour",
             fill_alpha="fill",
@@ -136,9 +136,9 @@ def _bars(bars: Sequence[Bar]) -> dict[str, Any]:
         "worker": [bar.worker for bar in bars],
         "state": [bar.state for bar in bars],
         "share": [bar.share for bar in bars],
-        "rate": [bar.rate for bar in bars],
+        "messages": [bar.messages for bar in bars],
         "capacity": [np.nan if bar.capacity is None else bar.capacity for bar in bars],
-        "end": [max(bar.rate, bar.capacity or 0.0) for bar in bars],
+        "end": [max(bar.messages, bar.capacity or 0.0) for bar in bars],
         "label": [wording.percent(bar.share) for bar in bars],
         "colour": [look.colour for look in shown],
         "fill": [look.fill for look in shown],
@@ -148,10 +148,10 @@ def _bars(bars: Sequence[Bar]) -> dict[str, Any]:
 
 
 def _told(bar: Bar) -> str:
-    could = "" if bar.capacity is None else f" of {wording.whole(bar.capacity)} it could do"
+    could = "" if bar.capacity is None else f" of {wording.whole(bar.capacity)} that it could do"
     parts = [
         f"worker {bar.worker}, {bar.state}",
-        f"{wording.whole(bar.rate)} messages/s{could}",
+        f"{wording.whole(bar.messages)} messages{could}",
         f"busy {wording.percent(bar.used)} of the time",
         wording.many(bar.virtual_workers, "virtual worker"),
         f"{wording.whole(bar.backlog)} messages wait",

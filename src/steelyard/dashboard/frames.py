@@ -20,6 +20,9 @@ Floats = NDArray[np.float64]
 _UNFAIR = 0.1
 """Who is busy for so much longer than the mean is told of."""
 
+_LATELY = 20
+"""Slots before one that is shown whose bars are drawn to the same scale."""
+
 _LOGGED = 40
 """Lines of the log at most."""
 
@@ -30,10 +33,9 @@ class Bar:
 
     worker: int
     state: str
-    rate: float
-    """Messages a second that it got, while workers were at work."""
+    messages: int
     capacity: float | None
-    """Messages a second that it could do, by its last measured service time."""
+    """Messages that it could have done while workers were at work, by its service time."""
     share: float
     used: float
     """Its busy time against the slot's length."""
@@ -52,7 +54,7 @@ class Summary:
     rate: float
     """Messages a second."""
     used: float | None
-    """Of what all workers could do while they were at work; None where that is not known."""
+    """Of what all workers could have done in the slot; None where that is not known."""
     imbalance: float
     p99: float | None
     backlog: float
@@ -128,15 +130,13 @@ class Timeline:
             for slot in self.slots
         )
 
-    @cached_property
-    def widest(self) -> float:
-        """The most messages a second that any worker got or could do."""
-        rates = [
-            max((_per_second(w.messages, _at_work(slot)) for w in slot.workers), default=0.0)
-            for slot in self.slots
-        ]
-        could = [max(known.values(), default=0.0) for known in self.capacities]
-        return max([*rates, *could], default=0.0)
+    def widest(self, place: int) -> float:
+        """The most messages that a worker lately got, or could have done, in a slot."""
+        slots = zip(self.slots, self.capacities, strict=True)
+        lately = list(slots)[max(0, place - _LATELY) : place + 1]
+        got = [worker.messages for slot, _ in lately for worker in slot.workers]
+        could = [max(known.values(), default=0.0) * _at_work(slot) for slot, known in lately]
+        return max([*got, *could], default=0.0)
 
     @cached_property
     def most_owned(self) -> int:
@@ -146,12 +146,13 @@ class Timeline:
     def frame(self, place: int) -> Frame:
         """What to show of the slot at this place."""
         slot, capacities = self.slots[place], self.capacities[place]
+        length = _at_work(slot)
         bars = tuple(
             Bar(
                 worker=w.worker,
                 state=w.state,
-                rate=_per_second(w.messages, _at_work(slot)),
-                capacity=capacities.get(w.worker),
+                messages=w.messages,
+                capacity=length * capacities[w.worker] if w.worker in capacities else None,
                 share=w.share,
                 used=w.utilisation,
                 virtual_workers=w.virtual_workers,
@@ -165,7 +166,7 @@ class Timeline:
             bars = judged(bars)
         return Frame(
             slot=slot,
-            summary=_summary(slot, bars),
+            summary=_summary(slot, sum(capacities.values())),
             bars=bars,
             blocks=self._ownership.at(place),
             finding=finding(bars, slot.imbalance),
@@ -200,10 +201,10 @@ class Timeline:
 def judged(bars: Sequence[Bar]) -> tuple[Bar, ...]:
     """The bars of workers that report no state: busy is who takes much longer than is fair."""
     capacity = sum(bar.capacity or 0.0 for bar in bars)
-    fair = sum(bar.rate for bar in bars) / capacity if capacity else 0.0
+    fair = sum(bar.messages for bar in bars) / capacity if capacity else 0.0
     return tuple(
         replace(bar, state="busy")
-        if bar.capacity and bar.rate / bar.capacity > (1 + _UNFAIR) * fair
+        if bar.capacity and bar.messages / bar.capacity > (1 + _UNFAIR) * fair
         else bar
         for bar in bars
     )
@@ -211,7 +212,7 @@ def judged(bars: Sequence[Bar]) -> tuple[Bar, ...]:
 
 def finding(bars: Sequence[Bar], imbalance: float) -> str:
     """Who gets more than it can do, in a sentence."""
-    if not any(bar.rate for bar in bars):
+    if not any(bar.messages for bar in bars):
         return "No messages came in this slot."
     working = [bar for bar in bars if bar.state != "drained"]
     slow = [bar for bar in working if bar.state == "busy"]
@@ -255,16 +256,16 @@ def _are(things: Sequence[object]) -> str:
     return "are" if len(things) > 1 else "is"
 
 
-def _summary(slot: Slot, bars: Sequence[Bar]) -> Summary:
-    capacity = sum(bar.capacity or 0.0 for bar in bars)
+def _summary(slot: Slot, capacity: float) -> Summary:
+    rate = _per_second(slot.messages, slot.seconds)
     return Summary(
         slot=slot.slot,
         time=slot.time,
-        rate=_per_second(slot.messages, slot.seconds),
-        used=sum(bar.rate for bar in bars) / capacity if capacity else None,
+        rate=rate,
+        used=rate / capacity if capacity else None,
         imbalance=slot.imbalance,
         p99=slot.p99,
-        backlog=sum(bar.backlog for bar in bars),
+        backlog=sum(worker.backlog for worker in slot.workers),
         moves_so_far=slot.moves_so_far,
     )
 

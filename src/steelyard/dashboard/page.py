@@ -169,7 +169,9 @@ class Page:
 
     def _show(self, place: int) -> None:
         """Show the slot at this place, or the last one of a run that has fewer."""
-        widest = max(shown.timeline.widest for shown in self._shown)
+        widest = max(
+            shown.timeline.widest(min(place, len(shown.timeline) - 1)) for shown in self._shown
+        )
         newest: Frame | None = None
         for shown in self._shown:
             if not len(shown.timeline):
