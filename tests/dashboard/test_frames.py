@@ -64,6 +64,7 @@ def test_who_is_slow_and_what_happens_is_told():
         (slot(1, [1, 1]), "No worker is overloaded."),
         (slot(1, [1, 1], messages=[30, 10]), "Worker 0 gets 75 % of the messages; it has 50 %"),
         (slot(1, [1, 1], owners=[0, 1], messages=[30, 10]), "Worker 0 gets 75 %"),
+        (slot(1, [1, 1], messages=[3, 1]), "Little to do: the busiest worker worked 3.0 % of"),
         (slot(1, [1, 1], states=["busy"] * 2, messages=[1, 1]), "Workers 0 and 1 get 100 %"),
         (slot(1, [1, 1], states=["busy"] * 2, messages=[1, 0]), "Workers 0 and 1 are busy"),
     ],

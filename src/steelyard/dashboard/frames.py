@@ -20,6 +20,9 @@ Floats = NDArray[np.float64]
 _UNFAIR = 0.1
 """Who is busy for so much longer than the mean is told of."""
 
+_LITTLE = 0.05
+"""Where nobody is busy for more of the time than this, it is no matter who is busiest."""
+
 _LATELY = 20
 """Slots before one that is shown whose bars are drawn to the same scale."""
 
@@ -91,6 +94,8 @@ class Frame:
     summary: Summary
     bars: tuple[Bar, ...]
     blocks: Blocks
+    is_bad: bool
+    """Whether somebody has more than it can do."""
     finding: str
     """Who is slow."""
     action: str
@@ -131,12 +136,18 @@ class Timeline:
         )
 
     def widest(self, place: int) -> float:
-        """The most messages that a worker lately got, or could have done, in a slot."""
-        slots = zip(self.slots, self.capacities, strict=True)
-        lately = list(slots)[max(0, place - _LATELY) : place + 1]
-        got = [worker.messages for slot, _ in lately for worker in slot.workers]
-        could = [max(known.values(), default=0.0) * _at_work(slot) for slot, known in lately]
-        return max([*got, *could], default=0.0)
+        """The most messages that a worker lately got, or could have done, in a slot.
+
+        A slot that was far longer than the one that is shown would leave that too little room.
+        """
+        lately = range(max(0, place - _LATELY), place + 1)
+        found = [self._most_messages(other) for other in lately]
+        return min(max(found), 2 * found[-1]) if found else 0.0
+
+    def _most_messages(self, place: int) -> float:
+        slot, capacities = self.slots[place], self.capacities[place]
+        could = max(capacities.values(), default=0.0) * _at_work(slot)
+        return max([could, *(worker.messages for worker in slot.workers)])
 
     @cached_property
     def most_owned(self) -> int:
@@ -164,12 +175,14 @@ class Timeline:
         )
         if not self.tells_states:
             bars = judged(bars)
+        slow = slow_ones(bars, slot.imbalance)
         return Frame(
             slot=slot,
             summary=_summary(slot, sum(capacities.values())),
             bars=bars,
             blocks=self._ownership.at(place),
-            finding=finding(bars, slot.imbalance),
+            is_bad=bool(slow),
+            finding=finding(bars, slow),
             action=action(slot),
         )
 
@@ -202,6 +215,8 @@ def judged(bars: Sequence[Bar]) -> tuple[Bar, ...]:
     """The bars of workers that report no state: busy is who takes much longer than is fair."""
     capacity = sum(bar.capacity or 0.0 for bar in bars)
     fair = sum(bar.messages for bar in bars) / capacity if capacity else 0.0
+    if not _has_work(bars):
+        return tuple(bars)
     return tuple(
         replace(bar, state="busy")
         if bar.capacity and bar.messages / bar.capacity > (1 + _UNFAIR) * fair
@@ -210,16 +225,28 @@ def judged(bars: Sequence[Bar]) -> tuple[Bar, ...]:
     )
 
 
-def finding(bars: Sequence[Bar], imbalance: float) -> str:
+def slow_ones(bars: Sequence[Bar], imbalance: float) -> list[Bar]:
+    """Who says that it is busy; if nobody does, the busiest, where it keeps the others waiting."""
+    slow = [bar for bar in bars if bar.state == "busy"]
+    if not slow and imbalance > _UNFAIR and _has_work(bars):
+        slow = [max(bars, key=lambda bar: bar.used)]
+    return slow
+
+
+def _has_work(bars: Sequence[Bar]) -> bool:
+    return max((bar.used for bar in bars), default=0.0) >= _LITTLE
+
+
+def finding(bars: Sequence[Bar], slow: Sequence[Bar]) -> str:
     """Who gets more than it can do, in a sentence."""
     if not any(bar.messages for bar in bars):
         return "No messages came in this slot."
     working = [bar for bar in bars if bar.state != "drained"]
-    slow = [bar for bar in working if bar.state == "busy"]
-    if not slow and imbalance > _UNFAIR:
-        slow = [max(working or bars, key=lambda bar: bar.used)]
     drained = [bar.worker for bar in bars if bar.state == "drained"]
     away = f" {wording.workers(drained)} {_are(drained)} drained." if drained else ""
+    if not slow and not _has_work(bars):
+        busiest = wording.percent(max(bar.used for bar in bars))
+        return f"Little to do: the busiest worker worked {busiest} of the time.{away}"
     if not slow:
         return f"No worker is overloaded.{away}"
     capacity = sum(bar.capacity or 0.0 for bar in working)

@@ -14,7 +14,6 @@ from steelyard.dashboard.wording import escaped
 def summary(frame: Frame, *, is_simulated: bool) -> str:
     """The finding, what happens about it, and the numbers of a slot."""
     numbers = frame.summary
-    is_bad = any(bar.state == "busy" for bar in frame.bars) or numbers.imbalance > 0.1
     tiles = "".join(
         f'<div class="tile"><dt>{name}</dt><dd>{escaped(value)}<small>{unit}</small></dd></div>'
         for name, value, unit in _tiles(numbers)
@@ -22,7 +21,7 @@ def summary(frame: Frame, *, is_simulated: bool) -> str:
     when = wording.moment(numbers.time, is_simulated=is_simulated)
     when += " into the stream" if is_simulated else ""
     return (
-        f'<p class="finding {"bad" if is_bad else "good"}">'
+        f'<p class="finding {"bad" if frame.is_bad else "good"}">'
         f"<strong>{escaped(frame.finding)}</strong> {escaped(frame.action)}</p>"
         f"<dl>{tiles}</dl>"
         f'<p class="when">slot {numbers.slot:,} · {escaped(when)}</p>'
