@@ -6,9 +6,9 @@ BIN := .venv/bin
 PIP = $(@D)/bin/python -m pip install --quiet --disable-pip-version-check
 READY := .venv/.ready
 LATEST := .venv-latest/.ready
-# Streams, and those that start clusters or brokers of their own, take minutes: they have targets of
-# their own.
-QUICK := -m 'not cluster and not kafka and not streaming and not deployment'
+# Streams, and those that start clusters, brokers or browsers of their own, take minutes: they have
+# targets of their own.
+QUICK := -m 'not browser and not cluster and not kafka and not streaming and not deployment'
 SPARK_TESTS := $(QUICK) tests/spark src/steelyard/spark
 
 .PHONY: help
@@ -74,13 +74,18 @@ test-kafka: setup ## count from Kafka to Kafka, with a broker that is restarted 
 test-deployment: setup ## a small version of the deployment experiment (ten minutes)
 	@$(BIN)/python -m pytest -m deployment tests/spark
 
+.PHONY: test-browser
+test-browser: setup ## the dashboard in a real browser
+	@scripts/ensure-chromium > /dev/null
+	@$(BIN)/python -m pytest -m browser tests/dashboard
+
 .PHONY: test-latest
 test-latest: check-machine $(LATEST) ## the Spark tests, and some of streams, on the newest Spark
 	@.venv-latest/bin/python -m pytest $(SPARK_TESTS)
 	@.venv-latest/bin/python -m pytest tests/spark/streaming/test_results.py
 
 .PHONY: test-all
-test-all: test test-cluster test-streaming test-kafka test-deployment test-latest test-connect ## all
+test-all: test test-browser test-cluster test-streaming test-kafka test-deployment test-latest test-connect ## all
 
 .PHONY: deploy
 deploy: setup ## the paper's deployment on Spark and Kafka (hours)
@@ -113,6 +118,11 @@ bench-streaming: setup ## measure streams: slow workers, changes, overhead (abou
 .PHONY: soak
 soak: setup ## ten minutes of a stream whose executors and driver are killed
 	@$(BIN)/python -m benchmarks.soak
+
+.PHONY: screenshots
+screenshots: setup ## take the dashboard's pictures for docs/images
+	@scripts/ensure-chromium > /dev/null
+	@$(BIN)/python scripts/screenshots docs/images
 
 .PHONY: lock
 lock: setup ## write requirements.lock from what .venv holds

@@ -89,3 +89,29 @@ def test_make_lists_every_target():
     targets = [line.split()[0] for line in shown.stdout.splitlines()]
     for target in ("bench", "demo", "help", "lint", "setup", "test"):
         assert target in targets
+
+
+def test_no_chromium(tmp_path):
+    """The tests in a browser are not left out in silence: what to install is told."""
+    told = run("ensure-chromium", machine(tmp_path, id="echo 1000"))
+    assert told.returncode == 1
+    assert told.stdout == ""
+    assert "sudo apt-get install chromium" in told.stderr
+    assert told.stderr.count("\n") == 1
+
+
+def test_a_chromium_that_is_named(tmp_path):
+    """It is taken, or missed."""
+    there = machine(tmp_path, chromium="exit 0", mine="exit 0")
+    assert run("ensure-chromium", there).stdout == f"{tmp_path}/chromium\n"
+    assert run("ensure-chromium", there, CHROMIUM="mine").stdout == f"{tmp_path}/mine\n"
+    assert run("ensure-chromium", there, CHROMIUM="theirs").returncode == 1
+
+
+def test_chromium_is_installed_where_one_may(tmp_path):
+    """By Debian's own tool, for who is root."""
+    chromium = tmp_path / "chromium"
+    made = f"printf '#!/bin/sh\\n' > {chromium} && {shutil.which('chmod')} +x {chromium}"
+    told = run("ensure-chromium", machine(tmp_path, **{"id": "echo 0", "apt-get": made}))
+    assert told.stdout == f"{tmp_path}/chromium\n"
+    assert "Installing Debian's chromium" in told.stderr

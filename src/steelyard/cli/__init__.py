@@ -6,6 +6,7 @@ import typer
 
 import steelyard
 from steelyard.cli.compare import compare
+from steelyard.cli.dashboard import dashboard
 from steelyard.cli.demo import demo
 from steelyard.cli.deploy import deploy
 from steelyard.cli.doctor import doctor
@@ -74,6 +75,11 @@ app.command(
     "[bold]steelyard stream --source kafka --servers 127.0.0.1:9092 --topic clicks --key key "
     "--agg count --placement delegated --workers 8 --control /shared/clicks[/bold]"
 )(stream)
+app.command(
+    epilog="Examples: [bold]steelyard dashboard[/bold], "
+    "[bold]steelyard dashboard --control /shared/clicks[/bold], "
+    "[bold]steelyard dashboard --replay history.jsonl --open[/bold]"
+)(dashboard)
 app.command(
     epilog="Examples: [bold]steelyard deploy --out deployment --quick[/bold], "
     "[bold]steelyard deploy --out small --workers 4 --messages 20000 --hetero --delays 1[/bold], "

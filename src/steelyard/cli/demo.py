@@ -9,10 +9,12 @@ import typer
 from rich.table import Table
 
 from steelyard.cli.console import complain, complaints, console, progress_bar
+from steelyard.cli.dashboard import Ui, UiPort, require_bokeh, shown, stay
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
-    from steelyard.spark.demo import Run
+    from steelyard.dashboard.runs import Run as ShownRun
+    from steelyard.spark.demo import Run, Setting
 
 
 def demo(
@@ -27,16 +29,18 @@ def demo(
     html: Annotated[Path, typer.Option(help="The page to write, with figures.")] = Path(
         "steelyard-demo.html"
     ),
+    ui: Ui = False,
+    ui_port: UiPort = 0,
 ) -> None:
     """Count a skewed stream on Spark by workers of which some are slow, in two ways.
 
     First every key goes where its hash says (key grouping), then consistent grouping learns who
     can do how much. Workers sleep for the time that a message would take.
     """
-    from steelyard.report.demo import demo_page
-    from steelyard.spark.demo import Setting, compare
-    from steelyard.spark.session import STATE_IN_ROCKSDB, session
+    from steelyard.spark.demo import WAYS, Setting
 
+    if ui:
+        require_bokeh()
     if batches < 2:
         complain(ValueError(f"batches must be a whole number, at least 2, got {batches}"))
     if not html.absolute().parent.is_dir():
@@ -46,26 +50,63 @@ def demo(
     except ValueError as error:
         complain(error)
     both = (max(2, batches // 2), batches)
+    with ExitStack() as page:
+        seen: dict[str, list[Slot]] = {name: [] for name in WAYS}
+        if ui:
+            page.enter_context(shown(_on_page(seen), ui_port))
+        runs, keys = _counted(setting, both, seen)
+        _tell(runs, keys, html)
+        if ui:
+            stay()
+
+
+def _counted(
+    setting: "Setting", batches: tuple[int, int], seen: "dict[str, list[Slot]]"
+) -> "tuple[list[Run], float]":
+    """Run it on a Spark of its own; who watches finds the slots so far in `seen`."""
+    from steelyard.spark.demo import compare
+    from steelyard.spark.session import STATE_IN_ROCKSDB, session
+
     with ExitStack() as cleaning:
         made = cleaning.enter_context(tempfile.TemporaryDirectory(prefix="steelyard-demo-"))
         folder = Path(made)
         with complaints.status("Starting Spark"):
-            master, log = f"local[{workers}]", folder / "spark.log"
+            master, log = f"local[{setting.workers}]", folder / "spark.log"
             starting = session("steelyard demo", master, STATE_IN_ROCKSDB, log)
             spark = cleaning.enter_context(starting)
         progress = cleaning.enter_context(progress_bar())
-        bar = progress.add_task("Making the stream", total=sum(both))
+        bar = progress.add_task("Making the stream", total=sum(batches))
 
         def watch(name: str, slot: "Slot") -> None:
+            seen[name].append(slot)
             rate = slot.messages / slot.seconds
             progress.update(bar, advance=1, description=f"{name}: {rate:,.0f} messages/s")
 
-        runs, keys = compare(spark, folder, setting, both, watch)
+        return compare(spark, folder, setting, batches, watch)
+
+
+def _on_page(seen: "dict[str, list[Slot]]") -> "list[ShownRun]":
+    """Both ways side by side; with key grouping there is nothing that could move."""
+    from steelyard.dashboard.runs import Finished
+    from steelyard.dashboard.runs import Run as ShownRun
+
+    first, last = seen
+    return [
+        ShownRun(first, Finished(seen[first]), has_blocks=False),
+        ShownRun(last, Finished(seen[last])),
+    ]
+
+
+def _tell(runs: "list[Run]", keys: float, html: Path) -> None:
+    """The table, what is in it, and the page with the figures."""
+    from steelyard.report.demo import demo_page
+
+    setting = runs[0].setting
     console.print(_table(runs, keys))
     first, last = runs
     console.print(
-        f"{workers} workers, {slow} of them at {speed:.0%} of the others' speed; together they can "
-        f"count {setting.limit:,.0f} messages a second.\n"
+        f"{setting.workers} workers, {setting.slow} of them at {setting.speed:.0%} of the others' "
+        f"speed; together they can count {setting.limit:,.0f} messages a second.\n"
         "used: of what all workers can do, while the busiest is busy · imbalance: how much longer "
         "the busiest worker takes than the mean · latency: from the start of a micro-batch · "
         "copies: workers that hold a key, on average",

@@ -2,12 +2,18 @@
 
 import math
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.table import Table
 
 from steelyard.cli.console import complain, complaints, console, numbers
+from steelyard.cli.dashboard import Ui, UiPort, played, require_bokeh, shown, stay
+
+if TYPE_CHECKING:
+    from steelyard.control.history import Slot
+    from steelyard.experiments.configuration import Configuration
+    from steelyard.simulator import Outcome
 
 _SHOWN = (
     ("messages", "messages", ",.0f"),
@@ -23,6 +29,8 @@ _SHOWN = (
     ("slots_to_converge", "slots until nobody is above 95 %", ".0f"),
     ("aggregation", "partial results sent to be merged", ",.0f"),
 )
+
+_NO_SETTINGS = ("config", "plot", "csv", "ui", "ui_port")
 
 
 def simulate(
@@ -78,17 +86,21 @@ def simulate(
     seed: Annotated[int, typer.Option(help="Another seed gives another stream.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Write its figure: .png, .svg or .pdf.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write all numbers in long form.")] = None,
+    ui: Ui = False,
+    ui_port: UiPort = 0,
 ) -> None:
     """Simulate one grouping on one cluster and say what came of it.
 
     Flags win over the file.
     """
-    from steelyard.experiments.configuration import run
+    from steelyard.experiments.configuration import measured, simulated
     from steelyard.experiments.results import COLUMNS, Results, as_table
     from steelyard.experiments.single import Settings, figure_of
     from steelyard.experiments.streams import FileStream
 
-    flags = {name: v for name, v in context.params.items() if name not in ("config", "plot", "csv")}
+    if ui:
+        require_bokeh()
+    flags = {name: v for name, v in context.params.items() if name not in _NO_SETTINGS}
     given = {
         name: list(value) if isinstance(value, tuple | list) else value
         for name, value in flags.items()
@@ -102,7 +114,8 @@ def simulate(
         with complaints.status("Making the stream"):
             configuration = settings.configuration()
         with complaints.status(f"Simulating {configuration.stream.messages:,} messages"):
-            results = Results(as_table(configuration, run(configuration)))
+            outcome = simulated(configuration)
+            results = Results(as_table(configuration, measured(configuration, outcome)))
     except (ValueError, OSError) as error:
         complain(error)
     console.print(_table(results, configuration))
@@ -115,6 +128,11 @@ def simulate(
         console.print(f"The figure is {plot}")
     if csv is not None:
         results.table[COLUMNS].to_csv(csv, index=False)
+    if ui:
+        with complaints.status("Making the page"):
+            run = played(_title(configuration), _slots(configuration, outcome))
+        with shown([run], ui_port):
+            stay()
 
 
 def _was_said(context: typer.Context, name: str) -> bool:
@@ -130,11 +148,23 @@ def _check_files(plot: Path | None, csv: Path | None) -> None:
             raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into")
 
 
-def _table(results: Any, configuration: Any) -> Table:
-    table = Table(
-        title=f"{configuration.scheme} on {configuration.cluster.workers:,} workers "
+def _title(configuration: "Configuration") -> str:
+    return (
+        f"{configuration.scheme} on {configuration.cluster.workers:,} workers "
         f"({configuration.cluster_name}), {configuration.stream.name}"
     )
+
+
+def _slots(configuration: "Configuration", outcome: "Outcome") -> "list[Slot]":
+    from steelyard.dashboard.simulated import slots_of
+    from steelyard.experiments.streams import opened
+
+    stream = configuration.stream
+    return slots_of(outcome, opened(stream), lambda key: f"{stream.name}-{key}")
+
+
+def _table(results: Any, configuration: Any) -> Table:
+    table = Table(title=_title(configuration))
     table.add_column("measure")
     table.add_column("value", justify="right")
     for metric, label, form in _SHOWN:

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard.cli.console import complain, complaints, console
+from steelyard.cli.dashboard import Ui, UiPort, require_bokeh, shown, stay
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
@@ -78,9 +79,12 @@ def stream(
         int | None, typer.Option(help="Serve Prometheus metrics on 127.0.0.1 at this port.")
     ] = None,
     jars: Annotated[str | None, typer.Option(help="Jars for Spark, such as Kafka's.")] = None,
+    ui: Ui = False,
+    ui_port: UiPort = 0,
 ) -> None:
     """Aggregate a stream by key on balanced workers, and watch them. Ctrl-C stops it cleanly."""
     from steelyard.aggregators.naming import aggregator_named
+    from steelyard.dashboard.runs import Run
     from steelyard.spark.grouping import group_by
     from steelyard.spark.session import STATE_IN_ROCKSDB, session
     from steelyard.spark.streaming.job import Sink, Source
@@ -92,6 +96,8 @@ def stream(
         # A worker's task rather waits for the executor that has the worker's state.
         **({"spark.locality.wait": "60s"} if placement == "delegated" else {}),
     }
+    if ui:
+        require_bokeh()
     try:
         aggregators = [aggregator_named(text) for text in agg or ["count"]]
         came_from = Source(source, path, servers, topic, rate, files_per_batch)
@@ -126,6 +132,9 @@ def stream(
             complain(error)
         if metrics_port is not None:
             cleaning.enter_context(grouped.serve_metrics(metrics_port))
+        if ui:
+            name = f"{key} of {source}, {placement}"
+            cleaning.enter_context(shown([Run(name, grouped.history)], ui_port))
         newest: list[Any] = []
 
         def show(batch: Any) -> None:
@@ -134,11 +143,13 @@ def stream(
             newest[:] = by_size.limit(_ROWS).collect()
 
         query = goes_to.start(results, checkpoint or str(folder / "cp"), once=once, show=show)
-        failed = _watch(
+        failed, was_stopped = _watch(
             query,
             lambda: _screen(grouped.history(), newest, results.columns),
             lambda: grouped.await_reports(query),
         )
+        if ui and failed is None and not was_stopped:
+            stay()
     if failed is not None:
         complaints.print(f"[red]The query failed:[/red] {failed}", soft_wrap=True)
         raise typer.Exit(1)
@@ -146,8 +157,8 @@ def stream(
 
 def _watch(
     query: "Running", screen: Callable[[], RenderableType], await_reports: Callable[[], None]
-) -> Exception | None:
-    """Show what happens until the query ends, or somebody ends it; what it failed with."""
+) -> tuple[Exception | None, bool]:
+    """Show what happens until the query ends; what it failed with, and if somebody ended it."""
     # Spark's own way is to cancel the jobs first, and the query would seem to have failed.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     was_stopped = False
@@ -164,7 +175,7 @@ def _watch(
         signal.signal(signal.SIGINT, before)
     await_reports()
     console.print(screen())
-    return None if was_stopped else query.exception()
+    return None if was_stopped else query.exception(), was_stopped
 
 
 def _screen(history: "list[Slot]", newest: list[Any], columns: list[str]) -> RenderableType:

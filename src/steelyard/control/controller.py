@@ -31,6 +31,9 @@ _HISTORY = 1000
 _VERSIONS = 32
 """Versions of which it is remembered who owned how many virtual workers."""
 
+_OWNERS_TOLD = 50
+"""Slots after which the history tells the owners again: less than the least that is kept."""
+
 _LEAST_BUSY = 0.02
 """Seconds: who was busy for less than this in a slot cannot be told from who was not."""
 
@@ -178,7 +181,7 @@ class Controller:
 
     def _end_slot(self, batch: int, now: float) -> Slot:
         self._slots += 1
-        owned = self._owned()
+        owned, owners = self._owned(), self._told_owners()
         if self._counts.any():
             self._planner.update(self._counts)
             self._has_counted = True
@@ -206,6 +209,7 @@ class Controller:
             latencies=tuple((int(i), int(latencies[i])) for i in np.flatnonzero(latencies)),
             messages_so_far=self._so_far[0],
             moves_so_far=self._so_far[1],
+            owners=owners,
         )
         self.version = version
         if self._store is not None:
@@ -242,6 +246,13 @@ class Controller:
         assignment = self._source.assignment
         there = set(assignment.workers)
         return [assignment.count(w) if w in there else 0 for w in range(self.workers)]
+
+    def _told_owners(self) -> tuple[int, ...]:
+        """The owners, in slots of which the history tells them; none where they never move."""
+        is_told = not self.history or self._slots % _OWNERS_TOLD == 0
+        if self._source is None or not is_told:
+            return ()
+        return tuple(self._source.assignment.owners.tolist())
 
     def _delegate(self) -> tuple[list[str], list[Move]]:
         """The state of every worker, and the moves that these led to."""

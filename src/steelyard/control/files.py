@@ -49,6 +49,14 @@ class Files(ABC):
         """The text; an OSError if there is none."""
 
     @abstractmethod
+    def read_from(self, name: str, begin: int) -> bytes:
+        """What comes after so many bytes; an OSError if there is no such file."""
+
+    @abstractmethod
+    def stamp(self, name: str) -> tuple[int, ...] | None:
+        """Its length and what else tells whether it has changed; None if it is not there."""
+
+    @abstractmethod
     def write(self, name: str, text: str) -> None:
         """Put it in the place of what was there."""
 
@@ -80,6 +88,17 @@ class LocalFiles(Files):
 
     def read(self, name: str) -> str:
         return (self.path / name).read_text()
+
+    def read_from(self, name: str, begin: int) -> bytes:
+        with (self.path / name).open("rb") as file:
+            file.seek(begin)
+            return file.read()
+
+    def stamp(self, name: str) -> tuple[int, ...] | None:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found = (self.path / name).stat()
+            return found.st_size, found.st_mtime_ns, found.st_ino
+        return None
 
     def write(self, name: str, text: str) -> None:
         self._write(name, text, Path.replace)
@@ -172,6 +191,15 @@ class RemoteFiles(Files):
     def read(self, name: str) -> str:
         with self._system.open_input_stream(f"{self._path}/{name}") as file:
             return bytes(file.read()).decode()
+
+    def read_from(self, name: str, begin: int) -> bytes:
+        with self._system.open_input_file(f"{self._path}/{name}") as file:
+            file.seek(min(begin, file.size()))
+            return bytes(file.read())
+
+    def stamp(self, name: str) -> tuple[int, ...] | None:
+        info = self._system.get_file_info(f"{self._path}/{name}")
+        return (info.size, info.mtime_ns or 0) if info.is_file else None
 
     def write(self, name: str, text: str) -> None:
         path = f"{self._path}/{name}"

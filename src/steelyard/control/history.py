@@ -82,6 +82,11 @@ class Slot:
     """Bins of latency and the messages in them: `quantile_of` tells of several slots."""
     working: float = 0.0
     """Seconds from the first worker's beginning to the last one's end, by their clocks."""
+    owners: tuple[int, ...] = ()
+    """The worker of each virtual worker in the slot, before its moves.
+
+    Told when a run begins and now and then; for the slots between, the moves tell.
+    """
 
     @property
     def busiest(self) -> float:
@@ -105,4 +110,5 @@ class Slot:
         fields["hot_keys"] = tuple(HotKey(**key) for key in fields["hot_keys"])
         fields["latencies"] = tuple((b, n) for b, n in fields.get("latencies", ()))
         fields["moves"] = tuple((v, giver, taker) for v, giver, taker in fields["moves"])
+        fields["owners"] = tuple(fields.get("owners", ()))
         return cls(**fields)

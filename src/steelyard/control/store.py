@@ -22,6 +22,9 @@ from typing import Any
 from steelyard.control.files import LocalFiles, files_at, persistently
 from steelyard.control.version import ControlVersion
 
+HISTORY = "history.jsonl"
+"""The file that whoever watches a stream follows."""
+
 _KEPT = 1
 """Pins of so many micro-batches that are done are kept: Spark replays none of them."""
 
@@ -223,14 +226,14 @@ class ControlStore:
         elif len(self._lines) > 2 * _HISTORY:
             self._lines = self._lines[-_HISTORY:]
         else:
-            self._files.append("history.jsonl", line)
+            self._files.append(HISTORY, line)
             return
-        self._files.write("history.jsonl", "".join(f"{kept}\n" for kept in self._lines))
+        self._files.write(HISTORY, "".join(f"{kept}\n" for kept in self._lines))
 
     def history(self) -> list[str]:
         """The lines of late; one that was cut off in the middle of writing is left out."""
         try:
-            text = self._files.read("history.jsonl")
+            text = self._files.read(HISTORY)
         except OSError:
             return []
         return text[: text.rfind("\n") + 1].splitlines()

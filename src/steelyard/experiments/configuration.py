@@ -135,7 +135,7 @@ def _code() -> str:
     """A hash of all that results may depend on: not of commands and drawings."""
     package = Path(steelyard.__path__[0])
     files = (p for p in sorted(package.rglob("*.py")) if p.relative_to(package).parts[0] not in
-             ("cli", "report", "spark"))  # fmt: skip
+             ("cli", "dashboard", "report", "spark"))  # fmt: skip
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
@@ -143,11 +143,14 @@ def run(configuration: Configuration) -> list[Measured]:
     """Simulate a configuration and measure what came of it."""
     if configuration.without_simulation is not None:
         return configuration.without_simulation(configuration)
-    stream = opened(configuration.stream)
-    whole = configuration.stream.seconds
-    slot = configuration.slot or whole
-    outcome = simulate(
-        stream,
+    return measured(configuration, simulated(configuration))
+
+
+def simulated(configuration: Configuration) -> Outcome:
+    """Simulate a configuration."""
+    slot = configuration.slot or configuration.stream.seconds
+    return simulate(
+        opened(configuration.stream),
         configuration.cluster,
         configuration.grouping,
         sources=configuration.sources,
@@ -159,10 +162,14 @@ def run(configuration: Configuration) -> list[Measured]:
         overload=configuration.overload,
         seed=configuration.repetition,
     )
-    measured = totals(configuration, outcome)
+
+
+def measured(configuration: Configuration, outcome: Outcome) -> list[Measured]:
+    """What a configuration asks of its simulation."""
+    numbers = totals(configuration, outcome)
     if configuration.measure is not None:
-        measured += configuration.measure(configuration, outcome)
-    return measured
+        numbers += configuration.measure(configuration, outcome)
+    return numbers
 
 
 def totals(configuration: Configuration, outcome: Outcome) -> list[Measured]:

@@ -40,6 +40,10 @@ class Outcome:
     """The last plan, where plans are made."""
     end: float = 0.0
     """When the last message arrived."""
+    states: NDArray[np.int8] = field(default_factory=lambda: np.zeros((0, 0), np.int8), repr=False)
+    """Where virtual workers move, by slot and worker: -1 for idle, 0 for normal, 1 for busy."""
+    first_moves: Counts = field(default_factory=lambda: np.zeros((0, 4), np.int64), repr=False)
+    """What moved at the first source, in order: slot, virtual worker, giver, taker."""
 
     @cached_property
     def times(self) -> Floats:

@@ -19,6 +19,8 @@ from steelyard.simulator.service import Deterministic, Exponential, PerKey, Serv
 from steelyard.simulator.sources import Sources
 from steelyard.validation import require_between, require_whole
 
+_STATES = {Signal.IDLE: -1, Signal.NORMAL: 0, Signal.BUSY: 1}
+
 
 def simulate(
     stream: Stream,
@@ -132,6 +134,8 @@ class _Simulation:
         self.moves = np.zeros(self.slots, np.int64)
         self.signals = np.zeros(self.slots, np.int64)
         self.owned = np.zeros((self.slots, workers))
+        self.states = np.zeros((self.slots if self.rules else 0, workers), np.int8)
+        self.first_moves: list[tuple[int, int, int, int]] = []
         self.aggregated: list[int] = []
         self.backlog = np.zeros(workers, np.int64)
         self.held = np.zeros(workers, np.int64)
@@ -157,6 +161,8 @@ class _Simulation:
             probes=self.sources.probes,
             plan=self.sources.plan,
             end=self.end,
+            states=self.states,
+            first_moves=np.array(self.first_moves, np.int64).reshape(-1, 4),
         )
 
     def _run_slot(self, number: int, messages: "_Hashed") -> None:
@@ -206,7 +212,10 @@ class _Simulation:
             report = self.reports[worker]
             if report is not None:
                 signals += 1
-                moves += len(self.sources.acknowledge(source, worker, report))
+                made = self.sources.acknowledge(source, worker, report)
+                moves += len(made)
+                if source == 0:
+                    self.first_moves += [(slot, m.virtual, m.giver, m.taker) for m in made]
         self.signals[slot] += signals
         self.moves[slot] += moves
 
@@ -261,6 +270,7 @@ class _Simulation:
             self.reports[worker] = report or self.reports[worker]
         # A delegation moves nothing for a normal worker, and nothing while nobody is busy.
         states = [report.state if report else Signal.NORMAL for report in self.reports]
+        self.states[number] = [_STATES[state] for state in states]
         stirred = Signal.BUSY in states or self.sources.are_stirred
         self.stirs[:] = [stirred and state is not Signal.NORMAL for state in states]
 

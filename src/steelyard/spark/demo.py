@@ -26,6 +26,8 @@ from steelyard.spark.grouping import group_by
 from steelyard.spark.machines import Machines, SlowCount
 from steelyard.validation import require_between, require_whole
 
+WAYS = ("key grouping", "consistent grouping")
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -128,7 +130,7 @@ def compare(
     keys = float(files.distinct().count())
     runs = []
     with _shuffle_partitions(spark, setting.workers):
-        for name, number in zip(("key grouping", "consistent grouping"), batches, strict=True):
+        for name, number in zip(WAYS, batches, strict=True):
             stream = spark.readStream.schema(files.schema).option("maxFilesPerTrigger", 1)
             read = stream.parquet(str(_first_files(folder, number)))
             # The time of the micro-batch, the same when it is replayed.

@@ -1,0 +1,129 @@
+"""A simulation as a run: an outcome enters; slots leave, as a controller tells them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.control.history import HotKey, Slot, WorkerSlot
+from steelyard.datasets import Stream, named
+from steelyard.simulator import Change, Cluster, ConsistentGrouping, Outcome, simulate
+
+_STATES = {-1: "idle", 0: "normal", 1: "busy"}
+_HOT_KEYS = 10
+
+
+def slots_of(
+    outcome: Outcome, stream: Stream, name_of: Callable[[int], str] = lambda key: f"key {key}"
+) -> list[Slot]:
+    """The slots of a simulation; of several sources, the first one's virtual workers."""
+    by_slot = outcome.every(outcome.slot)
+    arrivals = by_slot.tally.arrivals[:-1]
+    used, capacity, memory = by_slot.utilisation, by_slot.capacity, by_slot.memory
+    p50, p99 = by_slot.latency_quantile(0.5), by_slot.latency_quantile(0.99)
+    owned, owners = _owned(outcome)
+    hot_keys = _hot_keys(stream, outcome.slot, len(arrivals), name_of)
+    so_far = arrivals.sum(axis=1).cumsum()
+    slots, moved = [], 0
+    for place, messages in enumerate(arrivals.sum(axis=1).tolist()):
+        # What workers report at the end of a slot is heeded in the next one.
+        heeded = outcome.first_moves[outcome.first_moves[:, 0] == place + 1][:, 1:]
+        moved += len(heeded)
+        states = outcome.states[place] if len(outcome.states) else np.zeros(len(used[place]), int)
+        workers = tuple(
+            WorkerSlot(
+                worker=worker,
+                messages=int(arrivals[place, worker]),
+                share=float(arrivals[place, worker] / max(1, messages)),
+                utilisation=float(used[place, worker]),
+                state=_STATES[int(states[worker])],
+                virtual_workers=int(owned[place, worker]),
+                keys=int(memory[place, worker]),
+                p50=None,
+                p99=None,
+                service=float(outcome.slot / capacity[place, worker]),
+                backlog=float(by_slot.queue_length[place, worker]),
+            )
+            for worker in range(outcome.cluster.workers)
+        )
+        slots.append(
+            Slot(
+                slot=place + 1,
+                batch=place,
+                time=(place + 1) * outcome.slot,
+                seconds=outcome.slot,
+                messages=messages,
+                workers=workers,
+                moves=tuple((int(v), int(g), int(t)) for v, g, t in heeded),
+                hot_keys=hot_keys[place],
+                version=0,
+                p50=None if np.isnan(p50[place]) else float(p50[place]),
+                p99=None if np.isnan(p99[place]) else float(p99[place]),
+                messages_so_far=int(so_far[place]),
+                moves_so_far=moved,
+                owners=owners if place == 0 and len(outcome.states) else (),
+            )
+        )
+    return slots
+
+
+def _owned(outcome: Outcome) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    """Virtual workers by slot and worker, at the first source; and their owners in slot 0."""
+    workers, slots = outcome.cluster.workers, outcome.moves.size
+    total = round(float(outcome.owned[0].sum())) if outcome.owned.size else workers
+    owners = np.repeat(np.arange(workers), total // workers)
+    owned = np.tile(np.bincount(owners, minlength=workers), (slots, 1))
+    for slot, _, giver, taker in outcome.first_moves.tolist():
+        owned[slot:, giver] -= 1
+        owned[slot:, taker] += 1
+    return owned, tuple(owners.tolist())
+
+
+def _hot_keys(
+    stream: Stream, length: float, slots: int, name_of: Callable[[int], str]
+) -> list[tuple[HotKey, ...]]:
+    """The most frequent keys of every slot."""
+    pieces: list[list[NDArray[np.uint32]]] = [[] for _ in range(slots)]
+    for chunk in stream.chunks():
+        cuts = chunk.times.searchsorted(np.arange(1, slots) * length)
+        for place, piece in enumerate(np.split(chunk.keys, cuts)):
+            pieces[place].append(piece)
+    found = []
+    for parts in pieces:
+        keys = np.concatenate(parts) if parts else np.empty(0, np.uint32)
+        different, counts = np.unique(keys, return_counts=True)
+        most = np.argsort(-counts, kind="stable")[:_HOT_KEYS]
+        found.append(
+            tuple(HotKey(name_of(int(different[i])), float(counts[i] / keys.size)) for i in most)
+        )
+    return found
+
+
+def example_slots(messages: int = 300_000, slots: int = 100) -> list[Slot]:
+    """A short run to look at: two of eight workers are slow, then one of these and another."""
+    made = named("zf", fraction=messages / 10_000_000, skew=1.0, keys=20_000)
+    stream = replace(made, seconds=float(slots))
+    unit = stream.messages / stream.seconds / 0.8 / 6.8
+    before = tuple(unit * speed for speed in (1, 1, 1, 1, 1, 1, 0.4, 0.4))
+    after = tuple(unit * speed for speed in (1, 1, 0.4, 1, 1, 1, 1, 0.4))
+    change = Change(after, at_message=stream.messages // 2)
+    outcome = simulate(
+        stream,
+        Cluster(before, (change,)),
+        ConsistentGrouping(virtual_workers=40),
+        slot=1.0,
+        tick=1.0,
+    )
+    return slots_of(outcome, stream, lambda key: f"page-{key}")
+
+
+def quiet_slot(
+    number: int, owned: Sequence[int], moves: tuple[tuple[int, int, int], ...] = ()
+) -> Slot:
+    """A slot in which nothing happened but moves: for examples."""
+    workers = tuple(
+        WorkerSlot(worker, 0, 0.0, 0.0, "normal", count, 0, None, None)
+        for worker, count in enumerate(owned)
+    )
+    return Slot(number, number, float(number), 1.0, 0, workers, moves, (), 1)

@@ -1,0 +1,84 @@
+"""The parts of the page that are text: frames enter, HTML leaves.
+
+Every value that comes from data passes `escaped`.
+"""
+
+from collections.abc import Sequence
+
+from steelyard.control.history import HotKey
+from steelyard.dashboard import looks, wording
+from steelyard.dashboard.frames import Frame, LogLine, Summary
+from steelyard.dashboard.wording import escaped
+
+
+def summary(frame: Frame, *, is_simulated: bool) -> str:
+    """The finding, what happens about it, and the numbers of a slot."""
+    numbers = frame.summary
+    tiles = "".join(
+        f'<div class="tile"><dt>{name}</dt><dd>{escaped(value)}<small>{unit}</small></dd></div>'
+        for name, value, unit in _tiles(numbers)
+    )
+    when = wording.moment(numbers.time, is_simulated=is_simulated)
+    when += " into the stream" if is_simulated else ""
+    return (
+        f'<p class="finding {"bad" if frame.is_bad else "good"}">'
+        f"<strong>{escaped(frame.finding)}</strong> {escaped(frame.action)}</p>"
+        f"<dl>{tiles}</dl>"
+        f'<p class="when">slot {numbers.slot:,} · {escaped(when)}</p>'
+    )
+
+
+def _tiles(numbers: Summary) -> list[tuple[str, str, str]]:
+    used = "–" if numbers.used is None else f"{numbers.used:.0%}".removesuffix("%")
+    p99 = wording.seconds(numbers.p99).split(" ")
+    return [
+        ("throughput", wording.whole(numbers.rate), " messages/s"),
+        ("capacity used", used, " %" if numbers.used is not None else ""),
+        ("imbalance", f"{numbers.imbalance:.0%}".removesuffix("%"), " %"),
+        ("latency, p99", p99[0], f" {p99[1]}" if len(p99) > 1 else ""),
+        ("waiting", wording.whole(numbers.backlog), " messages"),
+        ("moved so far", f"{numbers.moves_so_far:,}", ""),
+    ]
+
+
+def waiting(notice: str) -> str:
+    """What is shown before the first slot."""
+    told = escaped(notice or "Waiting for the first slot.")
+    return f'<p class="finding">{told}</p>'
+
+
+def hot_keys(keys: Sequence[HotKey]) -> str:
+    """The most frequent keys, each with a bar of its share."""
+    if not keys:
+        return '<p class="none">No key is told of.</p>'
+    most = max(key.share for key in keys) or 1.0
+    rows = "".join(
+        f'<tr><td class="key" title="{escaped(wording.shortened(key.key))}">'
+        f"<bdi>{escaped(wording.shortened(key.key))}</bdi></td>"
+        f'<td class="share">{escaped(wording.percent(key.share))}</td>'
+        f'<td class="line"><i style="width:{100 * key.share / most:.1f}%"></i></td></tr>'
+        for key in keys
+    )
+    return f"<table>{rows}</table>"
+
+
+def moves(lines: Sequence[LogLine], *, is_simulated: bool) -> str:
+    """The moves, the latest first."""
+    if not lines:
+        return '<p class="none">Nothing has moved.</p>'
+    rows = "".join(
+        f'<li><span class="slot">slot {line.slot:,}</span> '
+        f"<span>{escaped(line.text)}</span>"
+        f"<time>{escaped(wording.moment(line.time, is_simulated=is_simulated))}</time></li>"
+        for line in lines
+    )
+    return f"<ol>{rows}</ol>"
+
+
+def legend(looks_of: dict[str, looks.Look]) -> str:
+    """A swatch and a word for each look, in the page's own HTML."""
+    return "".join(
+        f'<span><i class="swatch {look.hatch}{"" if look.fill else " hollow"}" '
+        f'style="--colour:{look.colour}"></i>{escaped(name)}</span>'
+        for name, look in looks_of.items()
+    )

@@ -1,0 +1,135 @@
+"""How numbers, keys and findings read. Values enter; text leaves."""
+
+import html
+import time
+from collections.abc import Iterable
+from math import isnan
+
+_LONGEST = 60
+
+
+def escaped(text: object) -> str:
+    """Text that is text on a page, whatever is in it.
+
+    >>> escaped("<script>alert('x')</script>")
+    '&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;'
+    """
+    return html.escape(str(text), quote=True)
+
+
+def shortened(key: str) -> str:
+    r"""A key in one line: what cannot be seen is written as escapes, and what is long is cut.
+
+    >>> shortened("two\nlines"), shortened("")
+    ('two\\nlines', '(empty)')
+    """
+    if not key:
+        return "(empty)"
+    visible = key if key.isprintable() else key.encode("unicode_escape").decode()
+    return visible if len(visible) <= _LONGEST else visible[: _LONGEST - 1] + "…"
+
+
+def whole(number: float) -> str:
+    """A number of messages: exact when small, three digits when large.
+
+    >>> whole(0), whole(0.4), whole(9876.4), whole(1_234_567)
+    ('0', '0.4', '9,876', '1.23 M')
+    """
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(number) >= size:
+            per = 1e3 if unit == "k" else size
+            return f"{_three(number / per)} {unit}"
+    return f"{number:,.0f}" if number >= 10 or number == round(number) else f"{number:.1f}"
+
+
+def _three(number: float) -> str:
+    return (
+        f"{number:.0f}" if number >= 100 else f"{number:.1f}" if number >= 10 else f"{number:.2f}"
+    )
+
+
+def percent(part: float) -> str:
+    """A part of a whole.
+
+    >>> percent(0.1234), percent(0.004), percent(0)
+    ('12 %', '0.4 %', '0 %')
+    """
+    return (
+        f"{part:.1%}".replace("%", " %") if 0 < part < 0.0995 else f"{part:.0%}".replace("%", " %")
+    )
+
+
+def seconds(length: float | None) -> str:
+    """A length of time; a dash where it is not known.
+
+    >>> seconds(0.0123), seconds(2.5), seconds(150), seconds(7200), seconds(None)
+    ('12.3 ms', '2.5 s', '2.5 min', '2 h', '–')
+    """
+    if length is None or isnan(length):
+        return "–"
+    for size, unit in ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if length >= 0.9995 * size:
+            return f"{length / size:.3g} {unit}"
+    return "0 s" if length == 0 else f"{length * 1e6:.2g} µs"
+
+
+def moment(at: float, *, is_simulated: bool) -> str:
+    """When a slot ended: by the clock of this machine, or from the start of a simulated stream.
+
+    >>> moment(5400, is_simulated=True)
+    '1:30:00'
+    """
+    if is_simulated:
+        minutes, rest = divmod(round(at), 60)
+        return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+    return time.strftime("%H:%M:%S", time.localtime(at))
+
+
+def listed(numbers: Iterable[int], most: int = 6) -> str:
+    """Numbers of workers, which rise, in a sentence.
+
+    >>> listed([3]), listed([1, 2, 5]), listed([0, 2, 3, 4, 9]), listed(range(0, 20, 2))
+    ('3', '1, 2 and 5', '0, 2–4 and 9', '0, 2, 4, 6, 8, 10 and 4 more')
+    """
+    groups: list[list[int]] = []
+    for number in numbers:
+        if groups and number == groups[-1][-1] + 1:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    names = [name for group in groups for name in _range(group)]
+    if len(names) > most:
+        names = [*names[:most], f"{len(names) - most} more"]
+    return joined(names)
+
+
+def _range(group: list[int]) -> list[str]:
+    return [f"{group[0]}–{group[-1]}"] if len(group) > 2 else list(map(str, group))
+
+
+def joined(names: list[str]) -> str:
+    """Names in a sentence.
+
+    >>> joined(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def workers(numbers: Iterable[int]) -> str:
+    """Workers at the start of a sentence.
+
+    >>> workers([6, 7])
+    'Workers 6 and 7'
+    """
+    known = list(numbers)
+    return f"Worker{'s' if len(known) > 1 else ''} {listed(known)}"
+
+
+def many(number: int, thing: str) -> str:
+    """A number of things.
+
+    >>> many(1, "move"), many(1200, "move")
+    ('1 move', '1,200 moves')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -1,0 +1,184 @@
+"""The page in a real browser."""
+
+import pytest
+
+from steelyard.control.store import ControlStore
+from steelyard.dashboard.reader import HistoryReader
+from steelyard.dashboard.runs import Finished, Run, followed
+from steelyard.dashboard.server import DashboardServer
+from steelyard.dashboard.simulated import example_slots
+from tests.dashboard.browsing import chromium, column, model, opened
+from tests.dashboard.model import NASTY, controlled
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """One for all tests."""
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser):
+    """A page on a large screen; whatever it complains of fails the test."""
+    found = browser.new_page(viewport={"width": 1280, "height": 900})
+    complaints = []
+    found.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
+    found.on("pageerror", lambda error: complaints.append(str(error)))
+    found.on("requestfailed", lambda request: complaints.append(request.url))
+    yield found
+    found.close()
+    assert [] == complaints
+
+
+@pytest.fixture
+def control(tmp_path):
+    """A control path of which a server shows what happens: the store and the address."""
+    with DashboardServer([followed(HistoryReader(tmp_path))]) as server:
+        yield ControlStore(tmp_path), server.url
+
+
+@pytest.fixture(scope="module")
+def finished():
+    """A server of a run that is over."""
+    slots = example_slots(messages=60_000, slots=40)
+    with DashboardServer([Run("a run", Finished(slots), is_simulated=True)]) as server:
+        yield slots, server.url
+
+
+def wait_for_slot(page, number):
+    """Until this slot is shown: the place in time is what is set last."""
+    page.wait_for_function(
+        "(text) => Bokeh.documents[0].get_model_by_name('place').text.includes(text)",
+        arg=f"slot {number} of",
+    )
+
+
+def test_the_page_follows_a_stream(control, page):
+    """It waits for the first slot; bars move with every line, and blocks change their owners."""
+    store, url = control
+    opened(page, url)
+    assert page.get_by_text("this page waits for the first").is_visible()
+    loop = controlled(store, 1)
+    wait_for_slot(page, 1)
+    bars, owners = column(page, "bars_data_0", "messages"), column(page, "blocks_data_0", "owner")
+    assert [1000.0] * 4 == bars
+    assert [worker for worker in range(4) for _ in range(10)] == owners
+    assert "leaves now" in column(page, "blocks_data_0", "kind")
+    controlled(store, 1, loop=loop)
+    wait_for_slot(page, 2)
+    assert column(page, "bars_data_0", "messages")[3] < 1000
+    after = column(page, "blocks_data_0", "owner")
+    assert loop.history[-1].workers[3].virtual_workers == after.count(3) < 10
+    kinds = column(page, "blocks_data_0", "kind")
+    moved = [v for v in range(40) if owners[v] != after[v]]
+    assert moved
+    assert {"just came"} <= {kinds[virtual] for virtual in moved}
+    assert page.get_by_text("move from 3 to").first.is_visible()
+    assert page.get_by_text("busy", exact=True).first.is_visible()
+
+
+def test_bars_are_drawn_and_drawn_anew(control, page):
+    """What is on the screen changes, not only what is known."""
+    store, url = control
+    loop = controlled(store, 1)
+    opened(page, url)
+    wait_for_slot(page, 1)
+    places = {"x": 0, "y": 150, "width": 1280, "height": 600}
+    page.wait_for_timeout(500)
+    before = page.screenshot(clip=places)
+    controlled(store, 3, loop=loop)
+    wait_for_slot(page, 4)
+    page.wait_for_timeout(500)
+    assert before != page.screenshot(clip=places)
+
+
+def test_the_slider_replays(page, finished):
+    """By keys and by the buttons: back to any slot, and on from there."""
+    slots, url = finished
+    opened(page, url)
+    wait_for_slot(page, 40)
+    handle = page.locator(".noUi-handle")
+    handle.focus()
+    handle.press("Home")
+    wait_for_slot(page, 1)
+    assert [w.messages for w in slots[0].workers] == column(page, "bars_data_0", "messages")
+    assert page.get_by_text("slot 1 of 40, looking back").is_visible()
+    handle.press("ArrowRight")
+    wait_for_slot(page, 2)
+    page.get_by_role("button", name="Play").click()
+    wait_for_slot(page, 3)
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Latest").click()
+    wait_for_slot(page, 40)
+
+
+def test_a_key_that_is_a_script_is_text(control, page):
+    """It can be read, and does nothing."""
+    store, url = control
+    controlled(store, 2, key=NASTY)
+    opened(page, url)
+    wait_for_slot(page, 2)
+    assert page.get_by_text(NASTY).is_visible()
+    assert "Steelyard" == page.title()
+    controlled(store, 1, key="$$x^2$$ <img src=x onerror=document.title='owned'>")
+    wait_for_slot(page, 3)
+    assert page.get_by_text("$$x^2$$ <img src=x onerror=").is_visible()
+    assert "Steelyard" == page.title()
+
+
+@pytest.mark.parametrize("width", [1280, 720, 400, 320])
+def test_nothing_is_wider_than_the_screen(page, finished, width):
+    """From a telephone to a desk."""
+    page.set_viewport_size({"width": width, "height": 800})
+    opened(page, finished[1])
+    wait_for_slot(page, 40)
+    assert width >= page.evaluate("document.documentElement.scrollWidth")
+    outside = page.evaluate(
+        """() => [...document.querySelectorAll("section, header > *")]
+            .filter((e) => e.getBoundingClientRect().right > innerWidth + 0.5)
+            .map((e) => e.className)"""
+    )
+    assert [] == outside
+
+
+def colours(page):
+    """Of the page and of the text in a figure."""
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    axis = "Bokeh.documents[0].get_model_by_name('bars_0').left[0].major_label_text_color"
+    return ground, page.evaluate(axis)
+
+
+def test_light_and_dark(page, finished):
+    """As the reader's system is, and the other way at the press of a button, for good."""
+    page.emulate_media(color_scheme="dark")
+    opened(page, finished[1])
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    dark = ("rgb(16, 20, 25)", "#e9edf2")
+    light = ("rgb(244, 246, 248)", "#1c2127")
+    assert dark == colours(page)
+    page.locator("#theme").click()
+    assert light == colours(page)
+    opened(page, finished[1])
+    assert light == colours(page)
+
+
+def test_two_ways_side_by_side(page):
+    """Each with its own bars; the lines of both in one figure."""
+    slots = example_slots(messages=20_000, slots=10)
+    runs = [
+        Run("key grouping", Finished(slots[:4]), has_blocks=False),
+        Run("consistent grouping", Finished(slots)),
+    ]
+    with DashboardServer(runs) as server:
+        opened(page, server.url)
+        left, right = (page.locator("section.bars").nth(n).bounding_box() for n in (0, 1))
+        assert left["y"] == right["y"]
+        assert left["x"] + left["width"] <= right["x"]
+        assert 4 == len(column(page, "series_data_0", "slot"))
+        assert 10 == len(column(page, "series_data_1", "slot"))
+        assert "Workers, key grouping" in page.locator("section.bars").first.inner_text()
+        assert 9 == model(page, "slot", "value")
+        page.goto("about:blank")  # a server that goes away is something to complain of

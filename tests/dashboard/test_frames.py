@@ -1,0 +1,137 @@
+"""What the page shows of a slot, and how it reads."""
+
+import html.parser
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.control.history import HotKey
+from steelyard.dashboard import tables, wording
+from steelyard.dashboard.frames import Timeline
+from tests.dashboard.model import NASTY, histories, slot
+
+
+@given(histories())
+def test_shares_add_up_and_bars_are_those_of_the_slot(history):
+    """To one, where there are messages; bars have all messages."""
+    timeline = Timeline(history[0])
+    for place, told in enumerate(timeline.slots):
+        frame = timeline.frame(place)
+        assert sum(bar.share for bar in frame.bars) == pytest.approx(1.0 if told.messages else 0.0)
+        assert sum(bar.messages for bar in frame.bars) == told.messages
+        assert frame.summary.rate == timeline.series.rate[place]
+        assert timeline.widest(place) >= max(bar.messages for bar in frame.bars)
+
+
+def test_capacity_is_what_was_measured_last():
+    """A worker to which nothing came keeps its outline."""
+    timeline = Timeline([slot(1, [1, 1]), slot(2, [1, 1], messages=[10, 0])])
+    assert [100.0, 100.0] == [bar.capacity for bar in timeline.frame(1).bars]
+    assert timeline.frame(1).summary.used == pytest.approx(10 / 200)
+    unknown = Timeline([slot(1, [1, 1], messages=[0, 0])]).frame(0)
+    assert [None, None] == [bar.capacity for bar in unknown.bars]
+    assert unknown.summary.used is None
+
+
+def test_outlines_leave_out_what_is_not_work():
+    """Spark's own time counts in throughput and use, not in what workers could have done."""
+    half = replace(slot(1, [1, 1]), working=0.5)
+    frame = Timeline([half]).frame(0)
+    assert [(10, 50.0)] * 2 == [(bar.messages, bar.capacity) for bar in frame.bars]
+    assert (20.0, 0.1) == (frame.summary.rate, frame.summary.used)
+    skewed = replace(half, working=3600.0)
+    assert [100.0] * 2 == [bar.capacity for bar in Timeline([skewed]).frame(0).bars]
+
+
+def test_who_is_slow_and_what_happens_is_told():
+    """Who is busy, its part of the messages and of the capacity, and the moves."""
+    states = ["normal", "busy", "drained"]
+    moves = [(0, 1, 0), (1, 1, 0)]
+    told = slot(1, [2, 2, 0], messages=[30, 30, 0], states=states, moves=moves)
+    frame = Timeline([told]).frame(0)
+    assert frame.finding == (
+        "Worker 1 gets 50 % of the messages; it has 50 % of the capacity. Worker 2 is drained."
+    )
+    assert frame.action == "2 virtual workers move from 1 to 0."
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        (slot(1, [1, 1], messages=[0, 0]), "No messages came in this slot."),
+        (slot(1, [1, 1]), "No worker is overloaded."),
+        (slot(1, [1, 1], messages=[30, 10]), "Worker 0 gets 75 % of the messages; it has 50 %"),
+        (slot(1, [1, 1], owners=[0, 1], messages=[30, 10]), "Worker 0 gets 75 %"),
+        (slot(1, [1, 1], messages=[3, 1]), "Little to do: the busiest worker worked 3.0 % of"),
+        (slot(1, [1, 1], states=["busy"] * 2, messages=[1, 1]), "Workers 0 and 1 get 100 %"),
+        (slot(1, [1, 1], states=["busy"] * 2, messages=[1, 0]), "Workers 0 and 1 are busy"),
+    ],
+)
+def test_findings(told, sentence):
+    """A sentence for each case."""
+    assert Timeline([told]).frame(0).finding.startswith(sentence)
+
+
+def test_who_reports_no_state_is_judged_by_its_work():
+    """With key grouping nobody reports; the busiest is busy all the same."""
+    bars = Timeline([slot(1, [1, 1], messages=[30, 10])]).frame(0).bars
+    assert ["busy", "normal"] == [bar.state for bar in bars]
+    told = Timeline([slot(1, [1, 1], messages=[30, 10], owners=[0, 1])]).frame(0).bars
+    assert ["normal", "normal"] == [bar.state for bar in told]
+
+
+def test_the_log_tells_moves_up_to_a_slot():
+    """The latest first, no more than fit."""
+    moves = [(0, 0, 1), (1, 1, 0), (2, 2, 0), (3, 3, 0), (4, 4, 0)]
+    slots = [slot(n, [1] * 5, moves=moves if n % 2 else ()) for n in range(1, 101)]
+    timeline = Timeline(slots)
+    assert [9, 7, 5, 3, 1] == [line.slot for line in timeline.log(9)]
+    assert 40 == len(timeline.log(99))
+    assert timeline.log(0)[0].text == (
+        "5 virtual workers move from 0 (1), 1 (1), 2 (1) and 2 more to 0 and 1"
+    )
+
+
+class Tags(html.parser.HTMLParser):
+    """The tags of some HTML, and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text = [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@given(st.text(max_size=80))
+def test_keys_are_text(key):
+    """Whatever is in them: no tag more than without, and they can be read."""
+    plain = Tags(tables.hot_keys([HotKey("a", 0.5)]))
+    found = Tags(tables.hot_keys([HotKey(key, 0.5)]))
+    assert plain.tags == found.tags
+    assert wording.shortened(key) in found.text
+    assert wording.shortened(key).isprintable()
+
+
+def test_a_script_is_text():
+    """Named by a key, or by a path."""
+    assert "<script" not in tables.hot_keys([HotKey(NASTY, 1.0)])
+    assert "<script" not in tables.waiting(NASTY)
+    assert "&lt;script&gt;" in tables.waiting(NASTY)
+
+
+def test_the_summary_has_numbers_with_units():
+    """All that is asked in the first seconds."""
+    text = tables.summary(Timeline([slot(7, [1, 1])]).frame(0), is_simulated=True)
+    for part in ("20<small> messages/s", "10<small> %", "1.5<small> s", "slot 7 · 0:00:07"):
+        assert part in text
+    assert "No key" in tables.hot_keys([])
+    assert "Nothing has moved" in tables.moves([], is_simulated=False)
+    lines = Timeline([slot(1, [1, 1], moves=[(0, 0, 1)])]).log(0)
+    assert "1 virtual worker moves from 0 to 1" in tables.moves(lines, is_simulated=False)

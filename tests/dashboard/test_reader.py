@@ -1,0 +1,151 @@
+"""A history that is written while it is read."""
+
+import pytest
+
+from steelyard.control.store import ControlStore
+from steelyard.dashboard.reader import HistoryReader, read_finished
+from steelyard.dashboard.runs import followed
+from tests.dashboard.model import slot
+
+
+def line(number, time=None):
+    return slot(number, [1, 1], time=time).to_json() + "\n"
+
+
+def numbers(reader):
+    return [known.slot for known in reader.slots()]
+
+
+@pytest.fixture
+def history(tmp_path):
+    """The file of a control path."""
+    return tmp_path / "history.jsonl"
+
+
+def test_lines_are_read_as_they_come(tmp_path, history):
+    """Each once, and one that is half written when it is whole."""
+    reader = HistoryReader(tmp_path / "not there" / "yet")
+    assert [] == numbers(reader)
+    reader = HistoryReader(tmp_path)
+    assert [] == numbers(reader)
+    assert not reader.exists()
+    whole, half = line(1), line(2)
+    history.write_text(whole + half[:50])
+    assert [1] == numbers(reader)
+    assert [1] == numbers(reader)
+    with history.open("a") as file:
+        file.write(half[50:])
+    assert [1, 2] == numbers(reader)
+    with history.open("a") as file:
+        file.write(line(3) + line(4))
+    assert [1, 2, 3, 4] == numbers(reader)
+    assert 0 == reader.unreadable
+
+
+def test_a_file_that_is_cut_goes_on(tmp_path, history):
+    """What was seen stays; what is new is added."""
+    reader = HistoryReader(tmp_path)
+    history.write_text(line(1) + line(2) + line(3))
+    assert [1, 2, 3] == numbers(reader)
+    history.write_text(line(3) + line(4))
+    assert [1, 2, 3, 4] == numbers(reader)
+    history.write_text(line(4) + line(5) + line(6) + line(7))
+    assert [1, 2, 3, 4, 5, 6, 7] == numbers(reader)
+
+
+def test_a_new_run_takes_the_place_of_the_old(tmp_path, history):
+    """The path was removed, and numbers begin again."""
+    reader = HistoryReader(tmp_path)
+    history.write_text(line(1) + line(2))
+    assert [1, 2] == numbers(reader)
+    history.unlink()
+    assert [1, 2] == numbers(reader), "what was seen stays until there is something else"
+    history.write_text(line(1, time=99.0))
+    assert [1] == numbers(reader)
+
+
+def test_an_empty_file_is_no_run(tmp_path, history):
+    """Neither at first nor later."""
+    reader = HistoryReader(tmp_path)
+    history.write_text("")
+    assert [] == numbers(reader)
+    history.write_text(line(1))
+    assert [1] == numbers(reader)
+
+
+def test_lines_that_are_no_slots_are_told_of(tmp_path, history):
+    """And left out."""
+    reader = HistoryReader(tmp_path)
+    history.write_bytes(line(1).encode() + b'{"slot":2}\nnonsense\n\xff\n\n' + line(3).encode())
+    assert [1, 3] == numbers(reader)
+    assert 3 == reader.unreadable
+    assert "3 lines of" in followed(reader, clock=lambda: 3.0).notice()
+
+
+def test_the_store_cuts_what_the_reader_follows(tmp_path, monkeypatch):
+    """As the controller does it when there are very many lines."""
+    monkeypatch.setattr("steelyard.control.store._HISTORY", 3)
+    store, reader = ControlStore(tmp_path), HistoryReader(tmp_path)
+    for number in range(1, 20):
+        store.add_history(line(number).strip())
+        assert list(range(1, number + 1)) == numbers(reader)
+
+
+def test_object_stores_are_followed_too(remote, monkeypatch):
+    """Where every line writes the file anew, and only the last ones are kept."""
+    monkeypatch.setattr("steelyard.control.store._REWRITTEN", 3)
+    store, reader = ControlStore(remote), HistoryReader(remote, rest=0)
+    assert [] == numbers(reader)
+    for number in range(1, 8):
+        store.add_history(line(number).strip())
+        assert list(range(1, number + 1)) == numbers(reader)
+    assert "secret" not in reader.shown
+
+
+def test_stores_that_are_paid_for_are_asked_seldom(remote):
+    """Every two seconds, however often somebody asks."""
+    now = [0.0]
+    store, reader = ControlStore(remote), HistoryReader(remote, clock=lambda: now[0])
+    assert [] == numbers(reader)
+    store.add_history(line(1).strip())
+    now[0] = 1.9
+    assert [] == numbers(reader)
+    now[0] = 2.0
+    assert [1] == numbers(reader)
+
+
+def test_what_cannot_be_read_is_told(tmp_path, history):
+    """A folder where the file should be."""
+    history.mkdir()
+    reader = HistoryReader(tmp_path)
+    run = followed(reader)
+    assert [] == run.slots()
+    assert "cannot be read: Is a directory" in run.notice()
+
+
+def test_waiting_and_quiet_streams_are_told(tmp_path, history):
+    """So that nobody takes an old page for a calm stream."""
+    run = followed(HistoryReader(tmp_path), clock=lambda: 1000.0)
+    run.slots()
+    assert "There is no slot in" in run.notice()
+    history.write_text(line(1, time=995.0))
+    run.slots()
+    assert "" == run.notice()
+    history.write_text(line(1, time=995.0) + line(2, time=400.0))
+    run.slots()
+    assert run.notice().startswith("No slot has ended for 10 min")
+
+
+def test_a_finished_run_is_read_from_a_file_or_its_path(tmp_path, history):
+    """Either name will do; nothing to show is said at once."""
+    with pytest.raises(ValueError, match="is not there; give a history"):
+        read_finished(history)
+    history.write_text("")
+    with pytest.raises(ValueError, match="has no slots"):
+        read_finished(tmp_path)
+    history.write_text(line(1))
+    other = tmp_path / "kept lines"
+    other.write_text(line(1) + line(2))
+    assert 1 == len(read_finished(tmp_path))
+    assert 1 == len(read_finished(history))
+    assert 2 == len(read_finished(other))
