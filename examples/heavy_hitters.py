@@ -35,9 +35,8 @@ def main(spark, path=REDDIT, capacity=500):
     ).cache()
     windows = {summary.start: summary for summary in summaries(found)}
     trends = sorted(trending(windows.values(), k=1), key=lambda trend: -trend.gain)[:4]
-    print(
-        f"{'quarter from':<13} {'posts':>8} {'most frequent':<18} {'trending':<18} {'share':<15} before"
-    )
+    names = f"{'most frequent':<18} {'trending':<18} {'share':<15} before"
+    print(f"{'quarter from':<13} {'posts':>8} {names}")
     for trend in sorted(trends, key=lambda trend: trend.start):
         window = windows[trend.start]
         (top,) = window.top(1)

@@ -31,9 +31,8 @@ def main(spark, folder, rows=400_000, rows_per_file=25_000):
         writer.parquet(str(path))
         sizes = [file.stat().st_size / 1000 for file in path.rglob("*.parquet")]
         mean = sum(sizes) / len(sizes)
-        print(
-            f"{name:<32} {len(sizes):>6,} {mean:>8,.0f} {max(sizes):>11,.0f} {max(sizes) / mean:>15.1f}"
-        )
+        most = max(sizes)
+        print(f"{name:<32} {len(sizes):>6,} {mean:>8,.0f} {most:>11,.0f} {most / mean:>15.1f}")
 
 
 if __name__ == "__main__":

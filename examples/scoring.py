@@ -2,8 +2,8 @@
 
 python examples/scoring.py
 
-Loading a profile takes 2 ms and scoring a click 0.1 ms: they sleep, so that two cores can show eight
-slots.
+Loading a profile takes 2 ms and scoring a click 0.1 ms: they sleep, so that two cores can show
+eight slots.
 """
 
 import tempfile

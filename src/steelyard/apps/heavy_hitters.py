@@ -31,8 +31,8 @@ def heavy_hitters(
     than messages / (capacity + 1). Messages without a key or a time are left out.
 
     The window is the key that rows are grouped by. It is as hot as a key can be, since at any time
-    nearly all messages are of one window: it is split over all workers, whose summaries merge. Those
-    of a stream come in update mode; the row of a window with the most messages is the newest.
+    nearly all messages are of one window: it is split over all workers, whose summaries merge.
+    Those of a stream come in update mode; the row of a window with the most messages is the newest.
 
     `grouping` are other arguments of `steelyard.group_by`, such as `control` and `placement`.
 

@@ -1,6 +1,7 @@
 """Partitioned writes without giant files.
 
-A frame and its partition columns enter; a writer leaves whose files have about as many rows as asked.
+A frame and its partition columns enter; a writer leaves whose files have about as many rows as
+were asked for, or fewer.
 """
 
 from typing import Any
