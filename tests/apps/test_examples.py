@@ -32,7 +32,7 @@ def test_heavy_hitters(spark, tmp_path, capsys):
 
 def test_scoring(spark, tmp_path, capsys):
     """All ways score every click; ours loads few profiles twice."""
-    lines = printed("scoring", capsys, spark, tmp_path, clicks=4000, slots=4)
+    lines = printed("scoring", capsys, spark, tmp_path, clicks=4000, users=100, slots=4)
     loads = {line[:32].strip(): int(line.split()[-2].replace(",", "")) for line in lines[1:]}
     assert ["4,000"] * 4 == [line.split()[-1] for line in lines[1:]]
     least = loads["groupBy(user).applyInArrow"]

@@ -73,6 +73,18 @@ def test_naive_bayes_learns_the_same_through_restarts(spark, tmp_path, placement
     assert np.mean([row["class"] == row["prediction"] for row in predicted]) > 0.8
 
 
+def test_a_stream_is_classified_by_columns(spark, tmp_path):
+    """As a frame is; arrays are refused in one sentence."""
+    rows = spark.range(400).selectExpr("id", "id % 3 AS kind", "id % 7 AS size", "id % 2 AS half")
+    model = NaiveBayes("kind", ["size", "half"]).fit(rows, workers=2)
+    stream = stream_of(spark, rows, tmp_path / "in", rows.schema)
+    found = table(model.predict(stream), tmp_path / "checkpoint", "append")
+    assert sorted(map(tuple, model.predict(rows).collect())) == sorted(found)
+    lists = stream.withColumn("size", F.array("size"))
+    with pytest.raises(ValueError, match=r"features: 'size' is an array, .* in foreachBatch"):
+        model.predict(lists)
+
+
 @PLACEMENTS
 def test_heavy_hitters_of_a_stream(spark, tmp_path, placement):
     """The newest summary of each window is exact while its keys fit, and within bounds if not."""

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import ArrayType
 
 import steelyard as sy
-from steelyard.apps.likelihoods import Likelihoods
+from steelyard.apps.likelihoods import FeatureLikelihoods, Likelihoods
 from steelyard.validation import require_between
 
 _CATEGORIES = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "date")
@@ -125,31 +125,21 @@ class Model:
             if name in frame.columns:
                 raise ValueError(f"there is a column {name!r} already; name another one")
         learned, result = self.likelihoods, frame
-        classes = len(learned.classes)
-        added: list[Column] = []
-        for number, (name, feature) in enumerate(learned.features.items()):
-            key, logs = f"__value{number}", f"__logs{number}"
-            table = pa.table({key: feature.values, logs: list(feature.logs)})
-            known = F.broadcast(frame.sparkSession.createDataFrame(table))
-            values = _values(frame, name)
-            if _is_array(frame, name):
-                known = _summed(frame.select(values.alias("values")), known, key, logs, classes)
-                result = result.join(known, values.eqNullSafe(F.col(key)), "left").drop(key)
-            else:
-                result = result.join(known, F.get(values, F.lit(0)) == F.col(key), "left").drop(key)
-            added.append(F.col(logs))
-        kind = from_arrow_type(learned.classes.type).simpleString()
-        names = F.array(*map(F.lit, learned.classes.to_pylist())).cast(f"array<{kind}>")
+        logs = [f"__logs{number}" for number in range(len(learned.features))]
+        for column, (name, feature) in zip(logs, learned.features.items(), strict=True):
+            result = _with_logs(result, frame, name, feature, column)
         totals = [
-            sum((F.coalesce(F.get(logs, F.lit(place)), F.lit(0.0)) for logs in added), F.lit(prior))
-            for place, prior in enumerate(learned.priors.tolist())
+            sum((F.coalesce(F.get(column, F.lit(place)), F.lit(0.0)) for column in logs), prior)
+            for place, prior in enumerate(map(F.lit, learned.priors.tolist()))
         ]
         result = result.withColumn("__totals", F.array(*totals))
+        kind = from_arrow_type(learned.classes.type).simpleString()
+        classes = F.array(*map(F.lit, learned.classes.to_pylist())).cast(f"array<{kind}>")
         best = F.array_position("__totals", F.array_max("__totals")).cast("int")
         columns = [F.col(_quoted(name)) for name in frame.columns]
         if scores is not None:
             columns.append(F.col("__totals").alias(scores))
-        return result.select(*columns, F.element_at(names, best).alias(into))
+        return result.select(*columns, F.element_at(classes, best).alias(into))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Into one Parquet file, at once: whoever reads it finds the old one or the new one."""
@@ -179,12 +169,29 @@ def _messages(feature: str, values: Column) -> Column:
     return F.transform(values, lambda value: F.struct(named, value.alias("value")))
 
 
-def _summed(lists: DataFrame, known: DataFrame, key: str, logs: str, classes: int) -> DataFrame:
-    """For every different list of values the sums of their logarithms, class by class."""
-    words = lists.distinct().select(F.col("values"), F.explode("values").alias("value"))
-    found = words.join(known, F.col("value") == F.col(key)).groupBy(F.col("values").alias(key))
-    sums = [F.sum(F.get(logs, F.lit(place))) for place in range(classes)]
-    return found.agg(F.array(*sums).alias(logs))
+def _with_logs(
+    result: DataFrame, frame: DataFrame, name: str, feature: FeatureLikelihoods, column: str
+) -> DataFrame:
+    """The result with the logarithms of a feature in each row: null where nothing is known."""
+    table = pa.table({"__value": feature.values, column: list(feature.logs)})
+    known = F.broadcast(frame.sparkSession.createDataFrame(table))
+    values = _values(frame, name)
+    if not _is_array(frame, name):
+        return result.join(known, F.get(values, F.lit(0)) == F.col("__value"), "left").drop(
+            "__value"
+        )
+    if frame.isStreaming:
+        raise ValueError(
+            f"features: {name!r} is an array, whose values are summed up behind a shuffle; "
+            "classify the micro-batches of a stream, in foreachBatch"
+        )
+    # For every different array the sums over its values: rows need no id, and equal ones are equal.
+    words = frame.select(values.alias("__values")).distinct()
+    words = words.select("__values", F.explode("__values").alias("__word"))
+    sums = [F.sum(F.get(column, F.lit(place))) for place in range(feature.logs.shape[1])]
+    found = words.join(known, F.col("__word") == F.col("__value")).groupBy("__values")
+    summed = found.agg(F.array(*sums).alias(column))
+    return result.join(summed, values == F.col("__values"), "left").drop("__values")
 
 
 def _values(frame: DataFrame, name: str) -> Column:
