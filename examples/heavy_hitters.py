@@ -29,12 +29,12 @@ def posts(spark, path=REDDIT):
 
 
 def main(spark, path=REDDIT, capacity=500):
-    """The four quarters with the most certain gains of a domain."""
+    """The six quarters in which a domain gained most for certain, of those with 1,000 posts."""
     found = heavy_hitters(
         posts(spark, path), "domain", time="at", window="91 days", capacity=capacity, workers=4
     ).cache()
-    windows = {summary.start: summary for summary in summaries(found)}
-    trends = sorted(trending(windows.values(), k=1), key=lambda trend: -trend.gain)[:4]
+    windows = {each.start: each for each in summaries(found) if each.messages >= 1000}
+    trends = sorted(trending(windows.values(), k=1), key=lambda trend: -trend.gain)[:6]
     names = f"{'most frequent':<18} {'trending':<18} {'share':<15} before"
     print(f"{'quarter from':<13} {'posts':>8} {names}")
     for trend in sorted(trends, key=lambda trend: trend.start):

@@ -72,5 +72,5 @@ def main(spark, folder, batches=8, each=100):
 
 if __name__ == "__main__":
     settings = {**STATE_IN_ROCKSDB, "spark.sql.shuffle.partitions": "4"}
-    with session("naive Bayes", "local[2]", settings) as spark, tempfile.TemporaryDirectory() as it:
+    with tempfile.TemporaryDirectory() as it, session("naive Bayes", "local[2]", settings) as spark:
         main(spark, Path(it))

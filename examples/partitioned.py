@@ -10,10 +10,10 @@ from steelyard.apps.partitioned import partitioned
 from steelyard.spark.session import session
 
 
-def main(spark, folder, rows=400_000, rows_per_file=25_000):
+def main(spark, folder, rows=400_000, rows_per_file=25_000, countries=40):
     """Spark's own ways, then ours: how many files, and the largest against what was asked for."""
     visits = spark.range(0, rows, 1, 8).selectExpr(
-        "if(id % 2 = 0, 'de', concat('c', pmod(xxhash64(id), 40))) AS country",
+        f"if(id % 2 = 0, 'de', concat('c', pmod(xxhash64(id), {countries}))) AS country",
         "id AS visit",
         "xxhash64(id) AS session",
     )
@@ -36,5 +36,5 @@ def main(spark, folder, rows=400_000, rows_per_file=25_000):
 
 
 if __name__ == "__main__":
-    with session("partitioned", "local[2]") as spark, tempfile.TemporaryDirectory() as it:
+    with tempfile.TemporaryDirectory() as it, session("partitioned", "local[2]") as spark:
         main(spark, Path(it))

@@ -84,5 +84,5 @@ def main(spark, folder, clicks=400_000, users=1000, slots=8):
 
 if __name__ == "__main__":
     more = {"spark.sql.shuffle.partitions": "8"}
-    with session("scoring", "local[8]", more) as spark, tempfile.TemporaryDirectory() as it:
+    with tempfile.TemporaryDirectory() as it, session("scoring", "local[8]", more) as spark:
         main(spark, Path(it))
