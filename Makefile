@@ -9,7 +9,7 @@ LATEST := .venv-latest/.ready
 # Streams, and those that start clusters, brokers or browsers of their own, take minutes: they have
 # targets of their own.
 QUICK := -m 'not browser and not cluster and not kafka and not streaming and not deployment'
-SPARK_TESTS := $(QUICK) tests/spark src/steelyard/spark
+SPARK_TESTS := $(QUICK) tests/spark tests/apps src/steelyard/spark src/steelyard/apps
 
 .PHONY: help
 help: ## list the targets
@@ -64,7 +64,7 @@ test-cluster: setup ## kill executors and drivers of a small cluster, poison row
 
 .PHONY: test-streaming
 test-streaming: setup ## streaming queries: exact results, restarts, lost control files
-	@$(BIN)/python -m pytest -m 'streaming and not faults' tests/spark
+	@$(BIN)/python -m pytest -m 'streaming and not faults' tests/spark tests/apps
 
 .PHONY: test-kafka
 test-kafka: setup ## count from Kafka to Kafka, with a broker that is restarted on the way

@@ -57,7 +57,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _needs_spark(item: pytest.Item) -> bool:
-    is_example = isinstance(item, DoctestItem) and ".spark." in item.name
+    layers = (".spark.", ".apps.")
+    is_example = isinstance(item, DoctestItem) and any(layer in item.name for layer in layers)
     return is_example or "spark" in getattr(item, "fixturenames", ())
 
 

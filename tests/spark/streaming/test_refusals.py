@@ -76,6 +76,8 @@ def test_what_a_stream_cannot_do_is_refused(spark, stream, rows, tmp_path):
     spark.conf.unset(provider)
     with pytest.raises(ValueError, match="keep their state in RocksDB: set"):
         group(stream, tmp_path, "delegated")
+    with pytest.raises(ValueError, match="Spark cannot merge itself are kept in RocksDB: set"):
+        sy.group_by(stream, "page", workers=4).aggregate(sy.CollectSet("id"))
     spark.conf.set(provider, rocksdb)
 
 

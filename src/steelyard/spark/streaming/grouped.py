@@ -33,7 +33,7 @@ from steelyard.spark.streaming import workers as at_work
 from steelyard.spark.streaming.listening import ControlLoop, listen
 from steelyard.spark.streaming.merging import is_native, merged, states_of
 from steelyard.spark.streaming.processors import stateful
-from steelyard.spark.streaming.settings import TIME, Windows
+from steelyard.spark.streaming.settings import TIME, Windows, require_rocksdb
 from steelyard.spark.working import Add, Function, Map, Worker
 
 if TYPE_CHECKING:
@@ -189,6 +189,7 @@ class StreamGrouped(Grouped):
         self, aggregators: Sequence[Aggregator], wanted: Aggregation, schema: pa.Schema
     ) -> DataFrame:
         """In Python: the states of some keys are one value of Spark's state store."""
+        require_rocksdb(self._session, "states that Spark cannot merge itself are kept")
         keys = list(self.key.names)
         schema = schema.append(pa.field(_SHARD, pa.int32()))
         aggregation = Aggregation(aggregators, [_SHARD, *keys], schema)

@@ -137,6 +137,13 @@ def slot_length_of(slot: int | str) -> SlotLength:
     return SlotLength(batches=slot)
 
 
+def require_rocksdb(session: SparkSession, who: str) -> None:
+    """Refuse Spark's other way to keep state, which cannot hold what is kept in Python."""
+    setting, wanted = next(iter(STATE_IN_ROCKSDB.items()))
+    if "RocksDB" not in (session.conf.get(setting, "") or ""):
+        raise ValueError(f"{who} in RocksDB: set {setting} to {wanted}")
+
+
 def require_room_for_state(session: SparkSession, workers: int, control: object) -> None:
     """Workers that stay need a partition of state each, and a path to be told what is theirs."""
     if control is None:
@@ -147,12 +154,7 @@ def require_room_for_state(session: SparkSession, workers: int, control: object)
             f"each of {workers} workers needs a partition of state, and there are {partitions}: "
             f"set spark.sql.shuffle.partitions to {workers} before the query starts"
         )
-    provider = session.conf.get("spark.sql.streaming.stateStore.providerClass", "") or ""
-    if "RocksDB" not in provider:
-        setting, wanted = next(iter(STATE_IN_ROCKSDB.items()))
-        raise ValueError(
-            f"workers that stay keep their state in RocksDB: set {setting} to {wanted}"
-        )
+    require_rocksdb(session, "workers that stay keep their state")
     if (session.conf.get("spark.master") or "").startswith("local["):
         return  # one executor: wherever a worker's task runs, its state is there
     slots = parallelism(session)

@@ -1,0 +1,81 @@
+"""Heavy hitters: the most frequent keys of every window of time, and which of them are trending.
+
+Messages enter, as a frame or as a stream; one row for each window leaves, with its frequent keys.
+"""
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+import steelyard as sy
+from steelyard.apps.trends import Summary
+
+
+def heavy_hitters(
+    frame: DataFrame,
+    key: str,
+    *,
+    time: str,
+    window: str,
+    slide: str | None = None,
+    capacity: int = 1000,
+    workers: int,
+    **grouping: Any,
+) -> DataFrame:
+    """The frequent keys of every window: `start`, `end`, `messages`, `hitters`.
+
+    `hitters` is a list of (value, count, error), the most frequent first: up to `capacity` keys,
+    each of which came at least `count` and at most `count + error` times; any other key came at
+    most `error` times. `error` is 0 while a window has no more than `capacity` keys, and never more
+    than messages / (capacity + 1). Messages without a key or a time are left out.
+
+    The window is the key that rows are grouped by. It is as hot as a key can be, since at any time
+    nearly all messages are of one window: it is split over all workers, whose summaries merge.
+    Those of a stream come in update mode; the row of a window with the most messages is the newest.
+
+    `grouping` are other arguments of `steelyard.group_by`, such as `control` and `placement`.
+
+    >>> rows = spark.range(900).selectExpr(
+    ...     "if(id % 3 = 0, 'hot', string(id)) AS page", "timestamp_seconds(id) AS at")
+    >>> found = heavy_hitters(rows, "page", time="at", window="10 minutes", capacity=20, workers=2)
+    >>> first, second = summaries(found)
+    >>> first.messages, first.top(1), first.share("hot").least <= 1 / 3 <= first.share("hot").most
+    (600, ['hot'], True)
+    """
+    kinds = dict(frame.dtypes)
+    for argument, name in (("key", key), ("time", time)):
+        if name not in kinds:
+            known = ", ".join(kinds)
+            raise ValueError(f"{argument}: there is no column {name!r}; the columns are {known}")
+    if kinds[time] != "timestamp":
+        raise ValueError(f"time: column {time!r} must be a timestamp, got {kinds[time]}")
+    top = sy.TopK("hitter", k=capacity, capacity=capacity)
+    hitter, moment = F.col(f"`{key}`"), F.col(f"`{time}`")
+    spans = F.window(moment, window, slide)
+    # What else is in a row tells it from others of its window and key.
+    rows = frame.where(hitter.isNotNull() & moment.isNotNull()).select(
+        F.struct("*").alias("row"), hitter.alias("hitter"), spans.alias("window")
+    )
+    rows = rows.select("row", "hitter", "window.start", "window.end")
+    grouped = sy.group_by(rows, "start", "end", workers=workers, **grouping)
+    return grouped.aggregate(sy.Count(), top).toDF("start", "end", "messages", "hitters")
+
+
+def summaries(found: DataFrame) -> list[Summary]:
+    """The newest summary of each window, in order of time: for `trends.trending`.
+
+    What a stream has written may have several rows for a window; none of them is large.
+    """
+    newest = F.max_by("hitters", "messages").alias("hitters")
+    windows = found.groupBy("start", "end").agg(newest, F.max("messages").alias("messages"))
+    return [
+        Summary(
+            start=row["start"],
+            end=row["end"],
+            messages=row["messages"],
+            counts={hitter["value"]: hitter["count"] for hitter in row["hitters"]},
+            error=max((hitter["error"] for hitter in row["hitters"]), default=row["messages"]),
+        )
+        for row in windows.orderBy("start").collect()
+    ]

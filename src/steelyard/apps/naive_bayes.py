@@ -1,0 +1,229 @@
+"""Naive Bayes, the running example of the paper: one counter for each value of a feature and class.
+
+Labelled rows enter, as a frame or as a stream; counters leave, and a model that classifies rows by
+expressions of Spark's own.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import ArrayType
+
+import steelyard as sy
+from steelyard.apps.likelihoods import FeatureLikelihoods, Likelihoods
+from steelyard.validation import require_between
+
+_CATEGORIES = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "date")
+_COUNTERS = ("feature", "value", "class", "count")
+_METADATA = b"steelyard.naive_bayes"
+
+
+@dataclass(frozen=True)
+class NaiveBayes:
+    """What to learn: which column is the label, and which are features.
+
+    A feature is a column of categories (text, whole numbers, booleans, dates), or an array of
+    them, such as the words of a text. `alpha` smooths: it is added to every counter.
+
+    Rows without a label teach nothing. A feature that is null, or a null in an array, is left out.
+
+    >>> rows = spark.createDataFrame(
+    ...     [("good", ["fine", "film"]), ("bad", ["dull", "film"]), ("good", ["fine", "day"])],
+    ...     "opinion string, words array<string>",
+    ... )
+    >>> model = NaiveBayes(label="opinion", features=["words"]).fit(rows, workers=2)
+    >>> new = spark.createDataFrame([(["a", "dull", "film"],)], "words array<string>")
+    >>> model.predict(new).first()
+    Row(words=['a', 'dull', 'film'], prediction='bad')
+    """
+
+    label: str
+    features: Sequence[str]
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.features, str) or not self.features:
+            raise ValueError(f"features must be a list of names of columns, got {self.features!r}")
+        if self.label in self.features:
+            raise ValueError(f"features: {self.label!r} is the label, and cannot be a feature too")
+        require_between("alpha", self.alpha, above=0)
+        object.__setattr__(self, "features", tuple(self.features))
+
+    def messages(self, frame: DataFrame) -> DataFrame:
+        """What is counted: one message for each row, and one for each value of a feature in it.
+
+        The one for the row itself has neither feature nor value. `row` is where it came from: it
+        tells messages of a hot counter apart.
+        """
+        _require_categories(frame, "label", self.label, may_be_array=False)
+        nothing = F.lit(None).cast("string")
+        itself = F.array(F.struct(nothing.alias("feature"), nothing.alias("value")))
+        lists = [_messages(name, _values(frame, name)) for name in self.features]
+        return frame.where(F.col(_quoted(self.label)).isNotNull()).select(
+            F.inline(F.flatten(F.array(itself, *lists))),
+            F.col(_quoted(self.label)).alias("class"),
+            F.struct("*").alias("row"),
+        )
+
+    def counts(self, frame: DataFrame, *, workers: int, **grouping: Any) -> DataFrame:
+        """The counters: feature, value, class, count. Those of a stream are a stream.
+
+        `grouping` are other arguments of `steelyard.group_by`, such as `control`, `placement` and
+        `period`.
+        """
+        messages = self.messages(frame)
+        grouped = sy.group_by(messages, "feature", "value", "class", workers=workers, **grouping)
+        return grouped.aggregate(sy.Count())
+
+    def model(self, counts: DataFrame) -> "Model":
+        """The classifier that these counters make, whoever counted them."""
+        counted = counts.toArrow()
+        counted = pa.table({name: counted[name] for name in _COUNTERS})
+        return Model(self, counted.sort_by([(name, "ascending") for name in _COUNTERS]))
+
+    def fit(self, frame: DataFrame, *, workers: int, **grouping: Any) -> "Model":
+        """Count all rows of a frame and make the classifier."""
+        return self.model(self.counts(frame, workers=workers, **grouping))
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A classifier: settings and counters, all of which it needs to be saved and loaded."""
+
+    settings: NaiveBayes
+    counts: pa.Table
+    """feature, value, class, count; how often a class came has neither feature nor value."""
+
+    def __post_init__(self) -> None:
+        _ = self.likelihoods  # refuses counters from which nothing can be learned
+
+    @cached_property
+    def likelihoods(self) -> Likelihoods:
+        """The logarithms of probabilities."""
+        return Likelihoods.of(self.counts, self.settings.alpha)
+
+    def predict(
+        self, frame: DataFrame, into: str = "prediction", scores: str | None = None
+    ) -> DataFrame:
+        """The frame, or stream, with the likeliest class of each row in a column `into`.
+
+        With `scores` a column of that name tells log P(class) + log P(row | class) for every class,
+        in rising order of the classes. A value that was never seen with any label says nothing:
+        it is left out. Of classes that are equally likely the first one is taken.
+        """
+        for name in filter(None, (into, scores)):
+            if name in frame.columns:
+                raise ValueError(f"there is a column {name!r} already; name another one")
+        learned, result = self.likelihoods, frame
+        logs = [f"__logs{number}" for number in range(len(learned.features))]
+        for column, (name, feature) in zip(logs, learned.features.items(), strict=True):
+            result = _with_logs(result, frame, name, feature, column)
+        totals = [
+            sum((F.coalesce(F.get(column, F.lit(place)), F.lit(0.0)) for column in logs), prior)
+            for place, prior in enumerate(map(F.lit, learned.priors.tolist()))
+        ]
+        result = result.withColumn("__totals", F.array(*totals))
+        kind = from_arrow_type(learned.classes.type).simpleString()
+        classes = F.array(*map(F.lit, learned.classes.to_pylist())).cast(f"array<{kind}>")
+        best = F.array_position("__totals", F.array_max("__totals")).cast("int")
+        columns = [F.col(_quoted(name)) for name in frame.columns]
+        if scores is not None:
+            columns.append(F.col("__totals").alias(scores))
+        return result.select(*columns, F.element_at(classes, best).alias(into))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Into one Parquet file, at once: whoever reads it finds the old one or the new one."""
+        settings = {
+            "label": self.settings.label,
+            "features": self.settings.features,
+            "alpha": self.settings.alpha,
+        }
+        metadata = {_METADATA: json.dumps(settings).encode()}
+        part = Path(f"{os.fspath(path)}.part")
+        pq.write_table(self.counts.replace_schema_metadata(metadata), part)
+        part.replace(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """What `save` has written."""
+        counts = pq.read_table(path)
+        settings = (counts.schema.metadata or {}).get(_METADATA)
+        if settings is None:
+            raise ValueError(f"{os.fspath(path)!r} is no naive Bayes model")
+        return cls(NaiveBayes(**json.loads(settings)), counts)
+
+
+def _messages(feature: str, values: Column) -> Column:
+    """A feature and a value for each of the values."""
+    named = F.lit(feature).alias("feature")
+    return F.transform(values, lambda value: F.struct(named, value.alias("value")))
+
+
+def _with_logs(
+    result: DataFrame, frame: DataFrame, name: str, feature: FeatureLikelihoods, column: str
+) -> DataFrame:
+    """The result with the logarithms of a feature in each row: null where nothing is known."""
+    table = pa.table({"__value": feature.values, column: list(feature.logs)})
+    known = F.broadcast(frame.sparkSession.createDataFrame(table))
+    values = _values(frame, name)
+    if not _is_array(frame, name):
+        return result.join(known, F.get(values, F.lit(0)) == F.col("__value"), "left").drop(
+            "__value"
+        )
+    if frame.isStreaming:
+        raise ValueError(
+            f"features: {name!r} is an array, whose values are summed up behind a shuffle; "
+            "classify the micro-batches of a stream, in foreachBatch"
+        )
+    # For every different array the sums over its values: rows need no id, and equal ones are equal.
+    words = frame.select(values.alias("__values")).distinct()
+    words = words.select("__values", F.explode("__values").alias("__word"))
+    sums = [F.sum(F.get(column, F.lit(place))) for place in range(feature.logs.shape[1])]
+    found = words.join(known, F.col("__word") == F.col("__value")).groupBy("__values")
+    summed = found.agg(F.array(*sums).alias(column))
+    return result.join(summed, values == F.col("__values"), "left").drop("__values")
+
+
+def _values(frame: DataFrame, name: str) -> Column:
+    """The values of a feature in a row, as texts, without nulls."""
+    _require_categories(frame, "features", name)
+    column = F.col(_quoted(name))
+    if not _is_array(frame, name):
+        column = F.array(column)
+    empty = F.array().cast("array<string>")
+    return F.filter(F.coalesce(column.cast("array<string>"), empty), Column.isNotNull)
+
+
+def _is_array(frame: DataFrame, name: str) -> bool:
+    return isinstance(frame.schema[name].dataType, ArrayType)
+
+
+def _require_categories(
+    frame: DataFrame, argument: str, name: str, *, may_be_array: bool = True
+) -> None:
+    """Refuse a column that is not there, or is not one of categories."""
+    kinds = dict(frame.dtypes)
+    if name not in kinds:
+        known = ", ".join(kinds)
+        raise ValueError(f"{argument}: there is no column {name!r}; the columns are {known}")
+    inner = kinds[name].removeprefix("array<").removesuffix(">") if may_be_array else kinds[name]
+    if inner not in _CATEGORIES:
+        allowed = f"{', '.join(_CATEGORIES)}{' or an array of these' if may_be_array else ''}"
+        raise ValueError(
+            f"{argument}: column {name!r} must be {allowed}, got {kinds[name]}; "
+            "numbers with fractions need bins first"
+        )
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
