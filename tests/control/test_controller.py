@@ -27,11 +27,11 @@ BUCKETS, ROWS = 2048, 100_000
 class Model:
     """Micro-batches at full speed: sources follow the version, workers take their time."""
 
-    def __init__(self, speeds, controller, weights=None, clock=float, lag=0):
+    def __init__(self, speeds, controller, weights=None, clock=float, lag=0, rows=ROWS):
         self.speeds, self.controller = np.array(speeds, float), controller
         self.weights = np.full(BUCKETS, 1 / BUCKETS) if weights is None else weights
         self.batch, self.random, self.clock = -1, np.random.default_rng(1), clock
-        self.lag, self.versions = lag, []
+        self.lag, self.rows, self.versions = lag, rows, []
 
     def run(self, batches):
         """The part of all capacity that was used, batch by batch."""
@@ -41,9 +41,9 @@ class Model:
         self.batch += 1
         self.versions.append(self.controller.version)
         version = self.versions[max(0, self.batch - self.lag)]
-        buckets = self.random.choice(BUCKETS, ROWS, p=self.weights)
+        buckets = self.random.choice(BUCKETS, self.rows, p=self.weights)
         plan = version.plan or Planner(version.owners.size, buckets=BUCKETS).plan
-        owners = version.owners[plan.route(buckets, spread(np.arange(ROWS)))]
+        owners = version.owners[plan.route(buckets, spread(np.arange(self.rows)))]
         rows = np.bincount(owners, minlength=self.speeds.size)
         busy = rows / self.speeds
         counts = np.bincount(buckets, minlength=BUCKETS).astype(np.float32)
@@ -59,7 +59,7 @@ class Model:
             reports,
             now=self.clock(self.batch),
         )
-        return ROWS / busy.max() / self.speeds.sum()
+        return self.rows / busy.max() / self.speeds.sum()
 
 
 def zipf(exponent):
@@ -93,6 +93,19 @@ def test_what_is_heard_late_is_not_done_twice(lag):
         worker.virtual_workers for slot in model.controller.history for worker in slot.workers
     )
     assert fewest >= 30, "36 would be fair"
+
+
+def test_a_normal_worker_is_not_made_busy():
+    """Where nobody is idle, each of those who are neither gets a little, and stays what it is."""
+    speeds = np.where(np.arange(24) % 4, 1.0, 0.3)
+    loop = controller(24, virtual_workers=80)
+    used = Model(speeds, loop, zipf(1.0), lag=1, rows=400_000).run(24)
+    assert np.mean(used[9:]) >= 0.955
+    for slot in list(loop.history)[9:]:
+        got = np.bincount([taker for _, _, taker in slot.moves], minlength=24)
+        for worker in slot.workers:
+            if worker.state == "normal":
+                assert got[worker.worker] <= 1
 
 
 def test_three_states_alone_take_longer():

@@ -243,7 +243,7 @@ class _SteadySource(SourceSide):
             self._wish(worker, -max(0, wish - max(0, -traded)))
             moves += self._retry_quarantined(worker)
             moves += self._match(worker)
-            moves += self._give_to_normal(worker)
+            moves += self._give_to_normal(worker, compared=report.by > 0)
         standing.met = bool(moves) and standing.want == 0
         return moves
 
@@ -326,8 +326,12 @@ class _SteadySource(SourceSide):
         )
         return [other for _, other in first]
 
-    def _give_to_normal(self, worker: int) -> list[Move]:
-        """Where nobody is idle, those who are neither may still have room."""
+    def _give_to_normal(self, worker: int, *, compared: bool) -> list[Move]:
+        """Where nobody is idle, those who are neither may still have room.
+
+        Half of the band in which they are: narrow where they compare themselves with what is fair.
+        """
+        part = self._rules.band / 2 if compared else (self._rules.high - self._rules.low) / 2
         mine = self._standings[worker]
         if mine.want == 0:
             mine.unmet_slots = 0
@@ -340,7 +344,7 @@ class _SteadySource(SourceSide):
             if mine.want == 0:
                 break
             traded = self._standings[other].traded_in(mine.slot)
-            room = max(1, self.assignment.count(other) // 20) - traded
+            room = max(1, int(self.assignment.count(other) * part + 1e-9)) - traded
             count = min(-mine.want, room)
             if count > 0:
                 moves += self._trade(worker, other, count, mine.slot)
