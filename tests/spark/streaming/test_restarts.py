@@ -48,8 +48,9 @@ def test_what_a_restart_may_change(spark, rows, files, tmp_path):
         written += run_into(tmp_path / "out", found, tmp_path / "checkpoint")
     counts = {key: count for key, (count, _) in truth(rows).items()}
     assert counts == {key: row[0] for key, row in last_of(written).items()}
-    stays = group(stream_of(spark, files), tmp_path / "b", "delegated").aggregate(sy.Count())
-    table(stays, tmp_path / "other checkpoint")
+    stays = group(stream_of(spark, files), tmp_path / "b", "delegated")
+    table(stays.aggregate(sy.Count()), tmp_path / "other checkpoint")
+    heard(stays, FILES)
     with pytest.raises(ValueError, match="is of 4 delegated workers, and their number is fixed"):
         group(stream_of(spark, files), tmp_path / "b", "delegated", workers=3)
 
