@@ -21,14 +21,5 @@ class DoctestExamples(griffe.Extension):
 
 
 def fenced(text: str) -> str:
-    """A docstring with a fence around each of its examples.
-
-    >>> print(fenced("Adds.\\n\\n>>> 1 + 1\\n2").replace("`", "'"))
-    Adds.
-    <BLANKLINE>
-    '''pycon
-    >>> 1 + 1
-    2
-    '''
-    """
+    """A docstring with a fence around each of its examples."""
     return _EXAMPLE.sub(lambda example: f"```pycon\n{example[0]}\n```", text)

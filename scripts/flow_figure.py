@@ -118,4 +118,4 @@ def blocks(
 
 
 if __name__ == "__main__":
-    print(main(Path(sys.argv[1])))
+    main(Path(sys.argv[1]))

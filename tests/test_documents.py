@@ -28,7 +28,16 @@ from tests.documents import (
     text_of,
 )
 
-PACKAGES = "aggregators apps datasets delegation doctor metrics schemes simulator".split()
+PACKAGES = [
+    "aggregators",
+    "apps",
+    "datasets",
+    "delegation",
+    "doctor",
+    "metrics",
+    "schemes",
+    "simulator",
+]
 
 
 @pytest.mark.parametrize("page", PLAIN)
@@ -168,6 +177,7 @@ def in_nav(entry) -> Iterator[str]:
 
 
 def navigation():
+    """All pages of the navigation."""
     settings = (ROOT / "mkdocs.yml").read_text()
     return list(in_nav(yaml.safe_load(settings)["nav"]))
 
@@ -194,3 +204,12 @@ def test_the_site_builds_without_a_warning(tmp_path):
         html = (tmp_path / page).with_suffix(".html").read_text()
         assert re.findall(r'<(?:script|img|iframe)[^>]*src="(?:https?:)?//', html) == []
         assert re.findall(r'<link[^>]*rel="stylesheet"[^>]*href="(?:https?:)?//', html) == []
+        assert "<blockquote>" not in html  # what Markdown makes of an example without a fence
+
+
+@pytest.mark.slow
+def test_the_figure_is_drawn(tmp_path):
+    """`make figures` draws what the page on how it works shows."""
+    subprocess.run([sys.executable, ROOT / "scripts/flow_figure.py", tmp_path], check=True)
+    shown = re.findall(r"\(images/(.*?)\)", text_of("docs/how-it-works.md"))
+    assert [path.name for path in tmp_path.iterdir()] == shown
