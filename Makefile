@@ -124,11 +124,20 @@ screenshots: setup ## take the dashboard's pictures for docs/images
 	@scripts/ensure-chromium > /dev/null
 	@$(BIN)/python scripts/screenshots docs/images
 
+.PHONY: figures
+figures: setup ## draw the figures of the documentation
+	@$(BIN)/python scripts/flow_figure.py docs/images
+
+.PHONY: docs
+docs: setup ## build the documentation into site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
 .PHONY: lock
 lock: setup ## write requirements.lock from what .venv holds
 	@$(BIN)/python -m pip freeze --all --exclude-editable --exclude pip > requirements.lock
 
 .PHONY: clean
 clean: ## remove caches, compiled loops included
-	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage build dist
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage build dist site
 	@find . -path './.venv*' -prune -o -name __pycache__ -type d -exec rm -rf {} +

@@ -68,14 +68,6 @@ def test_pins_name_no_address():
         assert re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.+-]+", line), line
 
 
-def test_python_blocks_of_the_readme_run():
-    """What the README shows works as it stands."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {"__name__": "readme"})  # noqa: S102
-
-
 def test_the_changelog_knows_this_version():
     """Users can read what is in the version that they have."""
     assert f"## {steelyard.__version__}" in (ROOT / "CHANGELOG.md").read_text()
