@@ -95,7 +95,7 @@ class Data:
         assert self.path is not None
         with failures_told(f"data: {self.path!r} cannot be read"):
             if self.kind == "table":
-                return spark.read.table(self.path)
+                return _looked_at(spark.read.table(self.path))
             reader = spark.read.format(self.kind)
             if self.kind != "parquet":
                 reader = reader.option("mode", "FAILFAST")
@@ -104,7 +104,7 @@ class Data:
                 reader = reader.option("multiLine", self.multiline)
                 # A line with too few fields would go unnoticed where only some are looked at.
                 reader = reader.option("columnPruning", False)
-            return reader.load(self.path)
+            return _looked_at(reader.load(self.path))
 
     def _sample(self, spark: SparkSession) -> DataFrame:
         """The first messages of each of many pieces of the topic, as much of each partition.
@@ -117,7 +117,7 @@ class Data:
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", self.servers)
         reader = reader.option("subscribe", self.topic).option("startingOffsets", "earliest")
         with failures_told("Kafka cannot be read"):
-            rows = reader.option("minPartitions", _PIECES).load()
+            rows = _looked_at(reader.option("minPartitions", _PIECES).load())
         rows = rows.select(
             F.col("key").cast("string"), F.col("value").cast("string"), "partition", "timestamp"
         )
@@ -158,6 +158,12 @@ def failures_told(what: str) -> Iterator[None]:
         said = _SAID.findall(str(error))  # what went wrong first is told last
         sentence = said[-1] if said else (str(error).strip() or "no reason given").splitlines()[0]
         raise SparkFailed(f"{what}: {sentence}") from error
+
+
+def _looked_at(frame: DataFrame) -> DataFrame:
+    """The frame; what is wrong with it is told now, which Spark Connect would do later."""
+    _ = frame.schema
+    return frame
 
 
 def _by_suffix(path: str) -> str | None:
