@@ -36,6 +36,7 @@ def chromium() -> Iterator[Browser]:
 
 def opened(page: Page, url: str) -> Page:
     """A page of the dashboard once it is drawn."""
+    page.set_default_timeout(120_000)  # a busy machine takes its time
     page.goto(url)
     page.wait_for_function(_IS_DRAWN)
     return page
