@@ -96,17 +96,57 @@ def test_what_is_heard_late_is_not_done_twice(lag):
 
 
 def test_a_normal_worker_is_not_made_busy():
-    """Where nobody is idle, each of those who are neither gets a little, and stays what it is."""
+    """Where nobody is idle, those who are neither get no more than would make them fair."""
     speeds = np.ones(24)
     speeds[np.random.default_rng(2).choice(24, 6, replace=False)] = 0.3
     loop = controller(24, virtual_workers=80)
     used = Model(speeds, loop, zipf(1.0), lag=1, rows=400_000).run(24)
-    assert np.mean(used[9:]) >= 0.955
+    assert np.mean(used[9:]) >= 0.965
     for slot in list(loop.history)[9:]:
         got = np.bincount([taker for _, _, taker in slot.moves], minlength=24)
         for worker in slot.workers:
             if worker.state == "normal":
-                assert got[worker.worker] <= 1
+                assert got[worker.worker] <= max(1, 0.03 * worker.virtual_workers)
+
+
+@pytest.mark.parametrize("draw", range(3))
+def test_what_was_wished_for_a_slot_ago_is_over(draw):
+    """Reports of a slot are about the same assignment, whoever is heard first: four slots do."""
+    speeds = np.ones(24)
+    speeds[np.random.default_rng(draw).choice(24, 6, replace=False)] = 0.3
+    loop = controller(24, virtual_workers=80)
+    assert min(Model(speeds, loop, zipf(1.0), rows=400_000).run(12)[4:]) >= 0.95
+
+
+def test_short_slots_are_heard_together():
+    """15 ms of work a slot tell nothing; seven of them do, and an odd first one is made up for."""
+    model = Model(np.array([1e6] * 6 + [3e5] * 2), controller(), zipf(1.0))
+    model.speeds[:6] /= 3  # they have just started
+    model.run(1)
+    model.speeds[:6] *= 3
+    used = model.run(70)
+    assert min(used[-10:]) >= 0.93
+    moved = [slot.slot for slot in model.controller.history if slot.moves]
+    assert moved
+    assert min(np.diff([0, *moved])) >= 3
+
+
+@pytest.mark.parametrize("draw", range(3))
+def test_others_that_become_slow_are_helped_together(draw):
+    """Heard one micro-batch late, four more do: who is busy shares what room there is."""
+
+    def some_slow(seed):
+        speeds = np.ones(24)
+        speeds[np.random.default_rng(seed).choice(24, 6, replace=False)] = 0.3
+        return speeds
+
+    model = Model(some_slow(draw), controller(24, virtual_workers=80), zipf(1.0), lag=1)
+    model.run(8)
+    model.speeds = some_slow(draw + 1000)
+    used = model.run(8)
+    assert used[0] < 0.35
+    assert used[3] > 0.7
+    assert min(used[4:]) >= 0.92
 
 
 def test_three_states_alone_take_longer():

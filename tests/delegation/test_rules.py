@@ -481,3 +481,44 @@ def test_wishes_do_not_outlive_a_change_of_workers():
         source.add_worker()
     source.acknowledge(1, Report(3, Signal.IDLE))
     assert sum(source.assignment.count(w) for w in source.assignment.workers) == 100
+
+
+def test_a_slot_that_is_heard_as_a_whole_knows_no_older_wishes():
+    """Who was idle a slot ago gets nothing, though the busy one is named first."""
+    source = SteadyRules(proportional=True).source(Assignment.equal(workers=2, each=10))
+    assert source.acknowledge_all([(0, Report(1, Signal.IDLE, by=3))]) == []
+    now = [(1, Report(2, Signal.BUSY, by=3)), (0, Report(2, Signal.NORMAL))]
+    assert source.acknowledge_all(now) == []
+
+
+def test_busy_workers_share_what_room_there_is():
+    """To help one of them alone would help nobody: a slot lasts as long as its busiest."""
+    source = SteadyRules(proportional=True).source(Assignment.equal(workers=3, each=20))
+    wishes = [(0, Report(1, Signal.BUSY, by=8)), (1, Report(1, Signal.BUSY, by=4))]
+    moves = source.acknowledge_all([*wishes, (2, Report(1, Signal.IDLE, by=6))])
+    assert {2} == {move.taker for move in moves}
+    assert [16, 18, 26] == [source.assignment.count(worker) for worker in range(3)]
+
+
+def test_a_sudden_change_is_no_noise():
+    """A worker that takes twice as long as before says so at once, by all that it has too many."""
+    side = SteadyRules(proportional=True).worker(1.0)
+    for slot in range(1, 4):
+        report = side.report(Measurement(100, busy=1.0), 40, float(slot), fair_busy=1.0)
+        assert Signal.NORMAL is report.state
+    report = side.report(Measurement(100, busy=2.0), 40, 4.0, fair_busy=1.0)
+    assert (Signal.BUSY, 20) == (report.state, report.by)
+    calm = SteadyRules(proportional=True).worker(1.0)
+    calm.report(Measurement(100, busy=1.0), 40, 1.0, fair_busy=1.0)
+    report = calm.report(Measurement(100, busy=1.15), 40, 2.0, fair_busy=1.0)
+    assert 2 == report.by, "0.3 of 15 % of 40"
+
+
+def test_normal_workers_get_as_much_as_they_have_room_for():
+    """From busy ones, in the same slot; those with most room first."""
+    rules = SteadyRules(proportional=True, patience=1)
+    source = rules.source(Assignment.equal(workers=3, each=10))
+    rooms = [(1, Report(1, Signal.NORMAL, by=1)), (2, Report(1, Signal.NORMAL, by=2))]
+    moves = source.acknowledge_all([(0, Report(1, Signal.BUSY, by=5)), *rooms])
+    assert [2, 2, 1] == [move.taker for move in moves]
+    assert [7, 11, 12] == [source.assignment.count(worker) for worker in range(3)]

@@ -34,8 +34,8 @@ _VERSIONS = 32
 _OWNERS_TOLD = 50
 """Slots after which the history tells the owners again: less than the least that is kept."""
 
-_LEAST_BUSY = 0.02
-"""Seconds: who was busy for less than this in a slot cannot be told from who was not."""
+_LEAST_BUSY = 0.1
+"""Seconds of fair work: with less it cannot be told who is busy, and more slots are waited for."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ class Controller:
         rules: Rules | None = None,
     ) -> None:
         self.workers, self.virtual_workers = workers, virtual_workers
-        self._rules = rules or SteadyRules(proportional=True)
+        # Reports of a slot come together and tell of all room: nobody need wait for an idle one.
+        self._rules = rules or SteadyRules(proportional=True, patience=1, band=0.02)
         self._store, self._slot_length = store, slot
         learned = (store.learned() if store is not None else None) or {}
         newest = store.newest() if store is not None else None
@@ -97,6 +98,7 @@ class Controller:
         self.history: deque[Slot] = deque(maxlen=_HISTORY)
         self._owned_in: dict[int, list[int]] = {}
         self._begin_slot()
+        self._begin_judging()
         self._so_far = (int(learned.get("messages", 0)), int(learned.get("moves", 0)))
         self.version: ControlVersion | None = None
         newest = newest if newest is not None and newest.says(*self._wanted()) else None
@@ -173,11 +175,16 @@ class Controller:
         # Of the workers: sums over the slot, and the most of any micro-batch.
         self._rows, self._busy, self._keys, self._bytes = np.zeros((4, self.workers))
         self._backlog = np.zeros(self.workers)
-        # As they would have been with the virtual workers of this slot.
-        self._rows_now, self._busy_now = np.zeros((2, self.workers))
-        self._is_known = np.zeros(self.workers, np.bool_)
         self._latencies = np.zeros((self.workers, LATENCY_BINS), np.int64)
         self._batches, self._seconds, self._working = 0, 0.0, 0.0
+
+    def _begin_judging(self) -> None:
+        """Forget what workers did with the virtual workers that they have now.
+
+        It lasts for several slots where these are short, as nothing moves in between.
+        """
+        self._rows_now, self._busy_now = np.zeros((2, self.workers))
+        self._is_known = np.zeros(self.workers, np.bool_)
 
     def _end_slot(self, batch: int, now: float) -> Slot:
         self._slots += 1
@@ -259,17 +266,21 @@ class Controller:
         if self._source is None:
             return [Signal.NORMAL.value] * self.workers, []
         moves = self._heed_drained(self._source)
+        if moves:
+            self._begin_judging()
         seen = [
             Measurement(arrivals=float(rows), busy=float(busy))
             for rows, busy in zip(self._rows_now, self._busy_now, strict=True)
         ]
         states = ["drained"] * self.workers
-        fair = fair_busy_time(seen)
-        if fair is not None and fair < _LEAST_BUSY:
-            fair = None
         for worker in self._source.assignment.workers:
             states[worker] = Signal.NORMAL.value
-            if fair is None or not self._is_known[worker]:
+        fair = fair_busy_time(seen)
+        if fair is None or fair < _LEAST_BUSY:
+            return states, moves
+        reports = []
+        for worker in self._source.assignment.workers:
+            if not self._is_known[worker]:
                 continue
             owned = self._source.assignment.count(worker)
             # The clock is the number of the slot: it never goes back, whatever the machine's does.
@@ -277,7 +288,9 @@ class Controller:
             report = side.report(seen[worker], owned, float(self._slots), fair_busy=fair)
             if report is not None:
                 states[worker] = report.state.value
-                moves += self._source.acknowledge(worker, report)
+                reports.append((worker, report))
+        moves += self._source.acknowledge_all(reports)
+        self._begin_judging()
         return states, moves
 
     def _heed_drained(self, source: SourceSide) -> list[Move]:

@@ -34,7 +34,11 @@ class MetricsServer:
     ) -> None:
         registry = CollectorRegistry()
         registry.register(_Metrics(history))
-        self._server, self._thread = start_http_server(port, address, registry)
+        try:
+            self._server, self._thread = start_http_server(port, address, registry)
+        except (OSError, OverflowError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise ValueError(f"port: {address}:{port} cannot be used: {why}") from error
         self.port = int(self._server.server_port)
 
     def close(self) -> None:

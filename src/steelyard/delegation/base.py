@@ -5,7 +5,7 @@ worker's numbers are known, the source side in each source, on its own copy of t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,32 @@ class SourceSide(ABC):
             return []
         self._heard[int(worker)] = int(report.slot)
         return self._react(int(worker), report)
+
+    def acknowledge_all(self, reports: Iterable[tuple[int, Report]]) -> list[Move]:
+        """Take note of what all workers say of a slot, where that is known at once.
+
+        The busy ones come last, when it is known who can take what. What anybody wished for
+        before is over, if the rules forget it.
+        """
+        self._forget_wishes()
+        moves: list[Move] = []
+        busy = []
+        for worker, report in reports:
+            if report.state is Signal.BUSY:
+                busy.append((worker, report))
+            else:
+                moves += self.acknowledge(worker, report)
+        for worker, report in self._rationed(busy):
+            moves += self.acknowledge(worker, report)
+        return moves
+
+    def _rationed(self, busy: list[tuple[int, Report]]) -> list[tuple[int, Report]]:
+        """What busy workers say of a slot of which all others were heard; here, all of it."""
+        return busy
+
+    @abstractmethod
+    def _forget_wishes(self) -> None:
+        """Those of the slots before."""
 
     @abstractmethod
     def _react(self, worker: int, report: Report) -> list[Move]:

@@ -70,6 +70,9 @@ class _PaperSource(SourceSide):
                 moves += self.assignment.give(giver, taker)
         return moves
 
+    def _forget_wishes(self) -> None:
+        """Nothing: who stands in a queue stays there, as published."""
+
     @property
     def is_stirred(self) -> bool:
         return bool(self._busy)

@@ -22,7 +22,10 @@ class Report:
     slot: int
     state: Signal
     by: int = 0
-    """Virtual workers that it has too many, or too few, if it can tell; 0 if not."""
+    """Virtual workers that it has too many, or too few, if it can tell; 0 if not.
+
+    Of a normal worker: for how many it has room.
+    """
 
 
 @dataclass(frozen=True)

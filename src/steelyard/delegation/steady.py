@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from steelyard.assignment import Assignment, Move
@@ -23,6 +23,9 @@ _QUARANTINE = (16, 1024)
 _GROWTH = 3
 """An idle worker grows by at most a third a slot, or it would shoot past its share."""
 
+_SUDDEN = 0.2
+"""Of its utilisation: a slot that is further off, and compared, is no noise to be smoothed."""
+
 _MEMORY = 64
 """Slots for which it is remembered with how many virtual workers a worker was busy."""
 
@@ -42,7 +45,8 @@ class SteadyRules(Rules):
 
     While sources cannot keep up every worker is busy; then each compares its busy time with a fair
     one and wants to be within `band` of it. It then knows how far off it is as well: with
-    `proportional` it tells by how many virtual workers, and all of them move at once.
+    `proportional` it tells by how many virtual workers, and all of them move at once, to normal
+    workers too if these told that they have room.
 
     Meant for 20 virtual workers per worker or more (100 is a good number).
     """
@@ -76,6 +80,7 @@ class _SteadyWorker(WorkerSide):
         self._utilisation = 0.0
         self._owned: float | None = None
         self._compared = False
+        self._newest = Signal.NORMAL
 
     def _state(
         self, seen: Measurement, owned: float, seconds: float, fair_busy: float | None
@@ -85,14 +90,21 @@ class _SteadyWorker(WorkerSide):
             newest = seen.busy / fair_busy
         else:
             newest = self._rules.measure.utilisation(seen, seconds)
-        # What was measured with other virtual workers, or by the other measure, says nothing.
-        if owned != self._owned or compare != self._compared:
+        # What was measured with other virtual workers, by the other measure, or before a sudden
+        # change, says nothing.
+        is_sudden = (
+            compare
+            and self._rules.proportional
+            and abs(newest - self._utilisation) > _SUDDEN * self._utilisation
+        )
+        if owned != self._owned or compare != self._compared or is_sudden:
             self._utilisation = newest
         else:
             self._utilisation += self._rules.smoothing * (newest - self._utilisation)
         self._owned, self._compared = float(owned), compare
         one = self._utilisation / owned if owned else 0.0
-        return self._by_comparison(one) if compare else self._by_thresholds(one)
+        self._newest = self._by_comparison(one) if compare else self._by_thresholds(one)
+        return self._newest
 
     def _by_thresholds(self, one: float) -> Signal:
         rules, u = self._rules, self._utilisation
@@ -118,6 +130,8 @@ class _SteadyWorker(WorkerSide):
         # It would be fair to have 1 / utilisation of what it has. Half or double of it at most: one
         # odd slot shall not take all away, and what one of few weighs is known badly.
         fair = min(max(owned / self._utilisation, owned / 2), 2 * owned)
+        if self._newest is Signal.NORMAL:
+            return max(0, round(fair - owned))
         return max(1, round(abs(owned - fair)))
 
     def save(self) -> dict[str, Any]:
@@ -149,6 +163,8 @@ class _Standing:
     """Virtual workers that it still wishes to get, or, if negative, to give."""
     met: bool = False
     """Whether all of its last wish came true."""
+    room: int = 0
+    """Virtual workers that it can take, as it told, though it is normal."""
     unmet_slots: int = 0
     """Reports in a row as busy with nobody to give to."""
     too_many: int = _UNKNOWN
@@ -221,6 +237,26 @@ class _SteadySource(SourceSide):
         if want:
             (self._takers if want > 0 else self._givers).add(worker)
 
+    def _forget_wishes(self) -> None:
+        for worker in [*self._takers, *self._givers]:
+            self._wish(worker, 0)
+
+    def _rationed(self, busy: list[tuple[int, Report]]) -> list[tuple[int, Report]]:
+        """Where there is less room than they need, each gets its part of it.
+
+        A slot lasts as long as its busiest worker: to help some of them helps nobody.
+        """
+        wished = sum(report.by for _, report in busy)
+        if not wished:
+            return busy
+        room = sum(self._standings[other].want for other in self._takers)
+        room += sum(rooms for _, rooms in self._told_rooms(busy[0][1].slot))
+        part = min(1.0, room / wished)
+        return [
+            (worker, replace(report, by=max(1, round(part * report.by))) if report.by else report)
+            for worker, report in busy
+        ]
+
     def _react(self, worker: int, report: Report) -> list[Move]:
         standing = self._standings[worker]
         owned = self.assignment.count(worker)
@@ -260,6 +296,7 @@ class _SteadySource(SourceSide):
             self._wish(worker, 0)  # whatever it wished before is stale
         standing.met = False
         standing.slot, standing.state = report.slot, report.state
+        standing.room = report.by if report.state is Signal.NORMAL else 0
         (self._normal.add if report.state is Signal.NORMAL else self._normal.discard)(worker)
 
     def _learn(self, standing: _Standing, owned: int) -> None:
@@ -329,9 +366,8 @@ class _SteadySource(SourceSide):
     def _give_to_normal(self, worker: int, *, compared: bool) -> list[Move]:
         """Where nobody is idle, those who are neither may still have room.
 
-        Half of the band in which they are: narrow where they compare themselves with what is fair.
+        As much as they told, or half of the band in which they are.
         """
-        part = self._rules.band / 2 if compared else (self._rules.high - self._rules.low) / 2
         mine = self._standings[worker]
         if mine.want == 0:
             mine.unmet_slots = 0
@@ -340,25 +376,33 @@ class _SteadySource(SourceSide):
         if mine.unmet_slots < self._rules.patience:
             return []
         moves: list[Move] = []
-        for other in self._normal_workers(mine.slot):
+        told = self._told_rooms(mine.slot) if compared else self._guessed_rooms(mine.slot)
+        for other, room in told:
             if mine.want == 0:
                 break
-            traded = self._standings[other].traded_in(mine.slot)
-            room = max(1, int(self.assignment.count(other) * part + 1e-9)) - traded
-            count = min(-mine.want, room)
+            count = min(-mine.want, room - self._standings[other].traded_in(mine.slot))
             if count > 0:
                 moves += self._trade(worker, other, count, mine.slot)
                 self._wish(worker, mine.want + count)
         return moves
 
-    def _normal_workers(self, slot: int) -> list[int]:
-        normal = [
-            other
+    def _told_rooms(self, slot: int) -> list[tuple[int, int]]:
+        """Normal workers that told of room, the most first."""
+        normal = ((other, self._standings[other]) for other in self._normal)
+        rooms = [(w, s.room) for w, s in normal if abs(s.slot - slot) <= _RECENT and s.room]
+        return sorted(rooms, key=lambda pair: (-pair[1], pair[0]))
+
+    def _guessed_rooms(self, slot: int) -> list[tuple[int, int]]:
+        """Normal workers that were not busy with one more, those that have most first."""
+        part = (self._rules.high - self._rules.low) / 2
+        counts = [
+            (other, count)
             for other in self._normal
             if abs((standing := self._standings[other]).slot - slot) <= _RECENT
-            and self.assignment.count(other) + 1 < standing.too_many
+            and (count := self.assignment.count(other)) + 1 < standing.too_many
         ]
-        return sorted(normal, key=lambda other: (-self.assignment.count(other), other))
+        counts.sort(key=lambda pair: (-pair[1], pair[0]))
+        return [(other, max(1, int(count * part + 1e-9))) for other, count in counts]
 
     def _quarantine(self, worker: int, slot: int) -> None:
         standing = self._standings[worker]
