@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from steelyard.spark.joining import join
     from steelyard.spark.repartitioning import plan, repartition
 
-__version__: str
+__version__ = "0.1.0"
 
 __all__ = [
     "Aggregation",
@@ -94,8 +94,6 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.s
 
 
 def __getattr__(name: str) -> object:
-    if name == "__version__":
-        return import_module("importlib.metadata").version("steelyard")
     if name in ("doctor", "schemes"):
         return import_module(f"steelyard.{name}")
     if name in _HOME_OF:

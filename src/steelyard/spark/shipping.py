@@ -1,7 +1,7 @@
 """Python functions for executors: what they need of this package travels with them.
 
 A function from batches to batches enters; one that Spark can run anywhere leaves. Executors need
-numpy and pyarrow, not this package. It also makes Spark's Python tasks cheaper to start.
+numpy and pyarrow, not this package. It also makes the next task of the same process cheaper.
 """
 
 import zlib
@@ -20,7 +20,7 @@ Work = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 
 _FOR_EXECUTORS = {
-    "spark": ("__init__", "packing", "working"),
+    "spark": ("__init__", "packing", "quick_tasks", "working"),
     "spark/streaming": ("__init__", "sources", "workers"),
 }
 
@@ -68,22 +68,12 @@ def by_value(it: object) -> Callable[[], Any]:
         sys.meta_path.append(Shipped())
 
     def fetch() -> Any:
-        import gc
         import pickle
         import sys
 
         if "steelyard" not in sys.modules:
             install()
-        fetched = pickle.loads(code)  # noqa: S301  # as Spark does with any function
-        # After every task Spark's worker collects garbage among all that was ever imported.
-        if not gc.get_freeze_count():  # once: what a function leaves behind must be collected
-            gc.freeze()
-        # Before every task it lets each zip file on the path be read anew: most of what a short
-        # task costs. They come back when they are needed.
-        for path, importer in list(sys.path_importer_cache.items()):
-            if type(importer).__name__ == "zipimporter":
-                del sys.path_importer_cache[path]
-        return fetched
+        return pickle.loads(code)  # noqa: S301  # as Spark does with any function
 
     return fetch
 
@@ -94,6 +84,9 @@ def shipped(work: Work) -> Work:
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         yield from fetch()(batches)
+        from steelyard.spark.quick_tasks import prepare_for_more
+
+        prepare_for_more()
 
     return run
 

@@ -97,8 +97,12 @@ class StreamGrouped(Grouped):
 
         It needs `prometheus-client`, which the extra `metrics` brings.
         """
-        from steelyard.control.metrics import MetricsServer
-
+        try:
+            from steelyard.control.metrics import MetricsServer
+        except ModuleNotFoundError as error:
+            raise ImportError(
+                "metrics need prometheus-client: install Steelyard with its extra 'metrics'"
+            ) from error
         return MetricsServer(self.history, port, address)
 
     def map_arrow(self, function: Function, schema: StructType | str) -> DataFrame:

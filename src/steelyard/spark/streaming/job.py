@@ -38,16 +38,20 @@ class Source:
         if self.kind == "kafka" and not (self.servers and self.topic):
             raise ValueError("source kafka needs --servers and --topic")
 
-    def frame(self, spark: SparkSession, key: str) -> DataFrame:
-        """The stream, with its key in a column `key`: a column of its own, or an expression.
+    def frame(self, spark: SparkSession, key: str) -> tuple[DataFrame, str]:
+        """The stream and the name of its key: a column of its own, or one for an expression.
 
-        Lines of text have their words in `word`; messages of Kafka have text for a key and a value.
+        The latter is `key`, or longer where the stream has such a column. Lines of text have their
+        words in `word`; messages of Kafka have text for a key and a value.
         """
         frame = self._read(spark)
-        if key == "key" and "key" in frame.columns:
-            return frame
+        if key in frame.columns:
+            return frame, key
+        name = "key"
+        while name in frame.columns:
+            name += "_"
         try:
-            return frame.withColumn("key", F.expr(f"`{key}`" if key in frame.columns else key))
+            return frame.withColumn(name, F.expr(key)), name
         except Exception as error:
             known = ", ".join(frame.columns)
             raise ValueError(
@@ -110,7 +114,13 @@ class Sink:
             )
 
     def start(
-        self, results: DataFrame, checkpoint: str, *, once: bool, show: Callable[[DataFrame], None]
+        self,
+        results: DataFrame,
+        key: str,
+        checkpoint: str,
+        *,
+        once: bool,
+        show: Callable[[DataFrame], None],
     ) -> StreamingQuery:
         """Run the query; `show` gets the results of every micro-batch if they go to the console."""
         writer = results.writeStream.outputMode("update").option("checkpointLocation", checkpoint)
@@ -120,7 +130,8 @@ class Sink:
             assert self.servers is not None
             assert self.topic is not None
             message = results.select(
-                F.col("key").cast("string").alias("key"), F.to_json(F.struct("*")).alias("value")
+                results[f"`{key}`"].cast("string").alias("key"),
+                F.to_json(F.struct("*")).alias("value"),
             )
             writer = message.writeStream.outputMode("update")
             writer = writer.option("checkpointLocation", checkpoint).format("kafka")

@@ -64,6 +64,9 @@ def stateful(worker: Worker) -> StatefulProcessor:
                 self.kept.clear()
             for part in made:
                 yield part.to_pandas(types_mapper=pd.ArrowDtype)
+            from steelyard.spark.quick_tasks import prepare_for_more
+
+            prepare_for_more()
 
         def close(self) -> None:
             pass

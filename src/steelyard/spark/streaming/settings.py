@@ -122,11 +122,12 @@ def period_of(period: int | str, windows: Windows | None) -> Period:
     if not isinstance(period, str):
         require_whole("period", period, least=1)
         return Period(batches=period)
+    seconds = seconds_of("period", period)
     if windows is None:
         raise ValueError(
             "a period of event time needs time and window; or give a number of batches"
         )
-    return Period(micros=round(seconds_of("period", period) * 1e6))
+    return Period(micros=round(seconds * 1e6))
 
 
 def slot_length_of(slot: int | str) -> SlotLength:
@@ -147,7 +148,10 @@ def require_rocksdb(session: SparkSession, who: str) -> None:
 def require_room_for_state(session: SparkSession, workers: int, control: object) -> None:
     """Workers that stay need a partition of state each, and a path to be told what is theirs."""
     if control is None:
-        raise ValueError("placement='delegated' needs a control path")
+        raise ValueError(
+            "placement='delegated' needs a control path: give control=, a folder that the driver "
+            "and all executors see"
+        )
     partitions = int(session.conf.get("spark.sql.shuffle.partitions") or 0)
     if partitions != workers:
         raise ValueError(
