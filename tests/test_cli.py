@@ -1,6 +1,9 @@
 import re
+import shlex
+import sys
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import steelyard
@@ -23,6 +26,25 @@ def test_version():
 def test_help_has_examples(arguments):
     """Every help page says how it is used."""
     assert "steelyard demo" in run(*arguments).output
+
+
+def commands(group, path=()):
+    """The words of every command, and the command."""
+    for name, command in group.commands.items():
+        yield (*path, name), command
+        yield from commands(command, (*path, name)) if hasattr(command, "commands") else ()
+
+
+@pytest.mark.parametrize("path", [path for path, _ in commands(typer.main.get_command(app))])
+def test_every_example_can_be_copied(path):
+    """It is in one line of its own, on a terminal of 80 columns."""
+    lines = run(*path, "--help").output.splitlines()
+    title = next(n for n, line in enumerate(lines) if line.strip() in ("Example:", "Examples:"))
+    examples = [line.strip() for line in lines[title + 1 :] if line.strip()]
+    assert examples
+    named = ["steelyard", *path]
+    for example in examples:
+        assert named == shlex.split(example)[: len(named)]
 
 
 def test_compare_compares_every_scheme_in_a_table_that_fits():
@@ -193,6 +215,36 @@ def test_bad_files_get_a_sentence_and_exit_code_2(text, sentence, tmp_path, monk
     result = CliRunner().invoke(app, ["simulate", str(path)])
     assert result.exit_code == 2, result.output
     assert sentence in result.output
+
+
+DOCTOR = ["doctor", "nowhere.parquet", "--key", "k"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "extra", "command"),
+    [
+        ("matplotlib", "simulate", [*DOCTOR, "--html", "x.html"]),
+        ("jinja2", "simulate", [*DOCTOR, "--html", "x.html"]),
+        ("pyspark", "spark", DOCTOR),
+        ("pyspark", "spark", ["generate", "zf", "--out", "nowhere"]),
+        ("matplotlib", "spark,simulate", ["demo"]),
+        ("pyspark", "spark,simulate", ["demo"]),
+        ("pandas", "simulate", ["simulate"]),
+        ("matplotlib", "simulate", ["simulate", "--plot", "x.png"]),
+        ("pandas", "reproduce", ["reproduce", "--list"]),
+        ("matplotlib", "reproduce", ["reproduce", "epsilon"]),
+        ("pyspark", "reproduce", ["reproduce", "epsilon"]),
+        ("confluent_kafka", "deploy", ["deploy", "--out", "nowhere"]),
+        ("matplotlib", "deploy", ["deploy", "--out", "nowhere"]),
+    ],
+)
+def test_a_missing_package_is_told_before_any_work(missing, extra, command, monkeypatch):
+    """In one sentence, with the command that installs it."""
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setitem(sys.modules, missing, None)
+    failed = CliRunner().invoke(app, command)
+    assert failed.exit_code == 2, failed.output
+    assert f"needs {missing}: install it with 'pip install \".[{extra}]\"'" in failed.output
 
 
 def test_reproduce_lists_its_experiments():

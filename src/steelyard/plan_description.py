@@ -38,6 +38,12 @@ class PlanDescription:
     copies of a key  1.016 on average (65 copies of 64 buckets)
     hot              1 bucket is split
       bucket       7  30.00 % of the stream, on 2 workers
+
+    >>> print(PlanDescription(1, 1, (), 1.0, 1.0, buckets_used=1, bucket_copies=1))
+    1 worker, 1 bucket of keys
+    largest worker   1.000 of its fair share (1.000 by key grouping)
+    copies of a key  1.000 on average (1 copy of 1 bucket)
+    hot              no bucket is split
     """
 
     workers: int
@@ -66,9 +72,11 @@ class PlanDescription:
         largest = (
             f"{self.by_plan:.3f} of its fair share ({self.by_key_grouping:.3f} by key grouping)"
         )
-        copies = f"({self.bucket_copies:,} copies of {self.buckets_used:,} buckets)"
+        copies = f"({_so_many(self.bucket_copies, 'copy', 'copies')} of "
+        copies += f"{_so_many(self.buckets_used, 'bucket', 'buckets')})"
+        workers = _so_many(self.workers, "worker", "workers")
         lines = [
-            f"{self.workers:,} workers, {self.buckets:,} buckets of keys",
+            f"{workers}, {_so_many(self.buckets, 'bucket', 'buckets')} of keys",
             f"largest worker   {largest}",
             f"copies of a key  {self.copies_per_key:.3f} on average {copies}",
             f"hot              {_how_many(len(self.hot))}",
@@ -110,3 +118,7 @@ def _how_many(split: int) -> str:
     if not split:
         return "no bucket is split"
     return "1 bucket is split" if split == 1 else f"{split:,} buckets are split"
+
+
+def _so_many(number: int, one: str, more: str) -> str:
+    return f"{number:,} {one if number == 1 else more}"

@@ -203,6 +203,8 @@ SCHEMA = pa.schema([("k", pa.string()), ("v", pa.string()), ("l", pa.list_(pa.in
         (lambda: ApproxDistinct("v", lg_k=3), "lg_k must be a whole number, from 4 to 21, got 3"),
         (lambda: Quantiles("v", ranks=()), "ranks must name at least one rank"),
         (lambda: Quantiles("v", ranks=(2,)), "ranks must be .* at least 0 and at most 1, got 2"),
+        (lambda: Quantiles("v", 0.5), r"ranks must be a list of numbers, such as \[0.5\], got 0.5"),
+        (lambda: Quantiles("v", "0.5"), r"ranks must be a list of numbers, such as \[0.5\]"),
         (lambda: Quantiles("v", k=7), "k must be a whole number, from 8 to 65,535, got 7"),
     ],
 )

@@ -1,5 +1,7 @@
 """One recommendation, and "nothing" where nothing has to be done."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -75,6 +77,28 @@ def test_code_names_odd_several_and_nested_columns():
         ".write.parquet(path)"
         == advice(SKEWED, "write", key=("user.id",), nested=("user.id",)).code
     )
+
+
+@pytest.mark.parametrize("work", sorted({*WORKS} - {"aggregate"}))
+def test_hot_nulls_are_to_be_filtered(work):
+    """They are no keys, most often; and joined with this package they would not match either."""
+    told = advice({None: 30_000, **EVEN}, work)
+    assert "filter the nulls, or check the column" == told.what
+    assert re.match(r'(df|stream)\.dropna\(subset=\["page"\]\)\.[a-zA-Z]+\(', told.code)
+    assert ("sy." in told.why) is (work != "join")
+    assert "37.50 % of the messages have a null in their key" in told.why
+
+
+def test_nulls_that_fit_are_keys_like_others():
+    """What is hot beside them decides."""
+    assert "sy.join" in advice({None: 10, **SKEWED}, "join").code
+
+
+def test_where_all_keys_are_null_the_column_is_to_be_checked():
+    """Nothing is left that could be filtered."""
+    told = advice({None: 6000}, "join")
+    assert "check the column: all keys are null" == told.what
+    assert 'df.groupBy("page").count()' == told.code
 
 
 def test_slow_workers_are_a_reason_too():

@@ -50,6 +50,15 @@ def test_json_has_the_numbers(plain):
     assert read["over_time"] is None
 
 
+def test_nulls_are_told():
+    """In words and in JSON: the hottest key, or all of them."""
+    some = examination({None: 900, **{str(i): 1 for i in range(100)}})
+    assert "It is null: filter the nulls, or check the column." in some.verdict
+    assert json.loads(some.to_json())["hottest_is_null"] is True
+    assert "All keys are null: check the column page." == examination({None: 900}).verdict
+    assert json.loads(examination({"hot": 900, None: 1}).to_json())["hottest_is_null"] is False
+
+
 def test_every_question_is_answered():
     """Skewed or not, what it costs, what to do; and over time where times are known."""
     text = examination({"hot": 500, **{str(i): 1 for i in range(500)}}).describe()

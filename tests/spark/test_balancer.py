@@ -211,9 +211,10 @@ def test_a_balancer_can_be_sent_elsewhere(spark, warm):
     ("arguments", "error", "sentence"),
     [
         ({"key": []}, ValueError, "key needs at least one column, got none"),
-        ({"key": [3]}, TypeError, r"key must be names of columns, got \(3,\)"),
+        ({"key": [3]}, TypeError, "key must be names of columns, got 3"),
+        ({"key": [["page", "id"]]}, TypeError, "key: name the columns one by one, 'page', 'id'"),
         ({"salt": []}, ValueError, "salt needs at least one column, got none"),
-        ({"salt": "id"}, TypeError, "salt must be names of columns, got 'id'"),
+        ({"salt": "id"}, TypeError, "salt must be a list of names of columns, got 'id'"),
         ({"workers": 0}, ValueError, "workers must be a whole number, at least 1, got 0"),
         ({"epsilon": 0}, ValueError, "epsilon must be a number above 0"),
         ({"buckets": 3}, ValueError, "buckets must be at least the number of bins"),

@@ -100,6 +100,25 @@ def test_several_and_nested_columns_are_keys(spark):
     assert 'df.withColumn("user_id", F.col("user.id"))' in found.advice.code
 
 
+def test_null_keys_are_told(spark):
+    """Also those of which only a column is null."""
+    rows = spark.range(1000).selectExpr(
+        "if(id < 700, null, id) AS page", "'de' AS region", "string(null) AS nothing"
+    )
+    assert sy.doctor.examine(rows, "page", 4).verdict.endswith("It is null: filter the nulls, or "
+                                                               "check the column.")  # fmt: skip
+    both = sy.doctor.examine(rows, ["page", "region"], 4, work="join")
+    assert "It has a null" in both.verdict
+    assert 'df.dropna(subset=["page", "region"]).join(other, ["page", "region"])' == (
+        both.advice.code
+    )
+    joined = rows.dropna(subset=["page", "region"])
+    assert 300 == joined.count()
+    assert "All keys have a null: check region, nothing." == (
+        sy.doctor.examine(rows, ["region", "nothing"], 4).verdict
+    )
+
+
 @pytest.mark.parametrize("kind", ["long", "double", "timestamp", "timestamp_ntz", "date", "string"])
 def test_times_of_any_kind_are_understood(spark, kind):
     """Numbers, timestamps with and without a zone, dates, and texts of any of these."""
@@ -211,7 +230,13 @@ def test_the_page_is_one_file_in_which_keys_are_text(parquet, tmp_path):
         (["README.md", "--key", "k", "--work", "play"], "work must be one of python"),
         (["README.md", "--key", "k", "--html", "no/x.html"], "there is no folder to write"),
         (["README.md", "--key", "k"], "'README.md' cannot be read"),
-        (["--key", "k"], "source parquet needs the file"),
+        (["README.md", "--key", "k"], "it was taken for Parquet: say with --source what it is"),
+        ([], "name a file, a folder or a table to examine, as in: steelyard doctor"),
+        (["--key", "k"], "name a file, a folder or a table to examine"),
+        (["a.csv", "b.csv", "--key", "k"], "give their folder, or a pattern in quotes"),
+        (["no/*.csv", "--key", "k"], "Path does not exist"),
+        (["s3a://x/y", "--key", "k"], "S3AFileSystem not found; Spark has no connector for this"),
+        (["--source", "csv", "--key", "k"], "source csv needs the file"),
         (["--source", "table", "--key", "k"], "source table needs the name"),
         (["no_such_table", "--source", "table", "--key", "k"], "TABLE_OR_VIEW_NOT_FOUND"),
         (["--source", "kafka", "--topic", "t"], "source kafka needs --servers and --topic"),
@@ -224,6 +249,23 @@ def test_bad_commands_get_a_sentence(spark, arguments, sentence, monkeypatch):
     result = CliRunner().invoke(app, ["doctor", *arguments])
     assert result.exit_code == 2, result.output
     assert sentence in " ".join(result.output.replace("│", " ").split())
+
+
+def test_a_folder_without_data_is_refused(tmp_path):
+    """Before Spark starts; what Spark would not read is no data."""
+    (tmp_path / "_SUCCESS").touch()
+    result = doctor(tmp_path, "--key", "page")
+    assert result.exit_code == 2, result.output
+    assert "there are no files in" in result.output
+
+
+def test_a_pattern_names_several_files(spark, tmp_path):
+    """As Spark reads it."""
+    for name in ("a.csv", "b.csv", "c.txt"):
+        (tmp_path / name).write_text("page\nhome\nnews\n", "utf-8")
+    result = doctor(tmp_path / "*.csv", "--key", "page", "--json")
+    assert result.exit_code == 0, result.output
+    assert 4 == json.loads(result.stdout)["messages"]
 
 
 @pytest.mark.parametrize(

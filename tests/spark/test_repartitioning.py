@@ -4,6 +4,7 @@ import datetime
 import decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -230,9 +231,33 @@ def test_bad_input_gets_a_sentence(skewed, call, sentence):
         call(skewed)
 
 
+def test_other_frames_and_lists_of_names_get_a_sentence(skewed):
+    """Pandas' frames, and keys as other functions take them."""
+    other = pd.DataFrame({"page": ["a"]})
+    calls = (
+        lambda frame, *key: sy.repartition(frame, 4, *key),
+        lambda frame, *key: sy.plan(frame, *key, workers=4),
+        lambda frame, *key: sy.group_by(frame, *key, workers=4),
+    )
+    for call in calls:
+        with pytest.raises(TypeError, match=r"must be a Spark DataFrame, got pandas.DataFrame; sp"):
+            call(other, "page")
+        with pytest.raises(TypeError, match="key: name the columns one by one, 'page', 'id', not"):
+            call(skewed, ["page", "id"])
+    with pytest.raises(TypeError, match="small must be a Spark DataFrame, got pandas"):
+        sy.join(skewed, other, "page", workers=4)
+    with pytest.raises(TypeError, match="frame must be a Spark DataFrame, got NoneType"):
+        sy.doctor.examine(None, "page", 4)
+    with pytest.raises(TypeError, match="batch must be a Spark DataFrame, got pandas"):
+        sy.Balancer("page", workers=4).repartition(other)
+
+
 def test_streams_need_a_plan(spark, skewed):
     """Rows of a stream cannot be counted first; with a plan they are routed all the same."""
     stream = spark.readStream.format("rate").load().selectExpr("string(value) AS page", "value")
-    with pytest.raises(ValueError, match="which a stream does not allow; give a plan"):
+    others = r"give a plan, use sy.group_by\(stream, ...\), or sy.Balancer in foreachBatch"
+    with pytest.raises(ValueError, match=f"which a stream does not allow; {others}"):
         sy.repartition(stream, 4, "page")
+    with pytest.raises(ValueError, match=r"plan the files that it reads, or use sy.group_by"):
+        sy.plan(stream, "page", workers=4)
     assert sy.repartition(stream, 4, "page", plan=sy.Planner(4).plan).isStreaming

@@ -118,6 +118,8 @@ class Quantiles(Aggregator):
 
     def __init__(self, column: str, ranks: Sequence[float] = (0.5, 0.99), k: int = 200) -> None:
         super().__init__(column)
+        if isinstance(ranks, str) or not hasattr(ranks, "__len__"):
+            raise ValueError(f"ranks must be a list of numbers, such as [0.5], got {ranks!r}")
         if len(ranks) == 0:
             raise ValueError("ranks must name at least one rank from 0 to 1, got none")
         for rank in ranks:

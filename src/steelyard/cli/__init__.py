@@ -1,11 +1,13 @@
 """The command line: `steelyard`."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import steelyard
 from steelyard.cli.compare import compare
+from steelyard.cli.console import complain, examples
 from steelyard.cli.dashboard import dashboard
 from steelyard.cli.demo import demo
 from steelyard.cli.deploy import deploy
@@ -15,14 +17,27 @@ from steelyard.cli.reproduce import reproduce
 from steelyard.cli.simulate import simulate
 from steelyard.cli.stream import stream
 from steelyard.cli.workers import workers
+from steelyard.spark.failures import SparkFailed
+
+
+class Commands(TyperGroup):
+    """All commands: where Spark cannot be started each of them says so in one sentence."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except SparkFailed as error:
+            complain(error)
+
 
 app = typer.Typer(
+    cls=Commands,
     help="Balance skewed, keyed data over unequal workers.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Example: [bold]steelyard demo[/bold]",
+    epilog=examples("steelyard demo"),
 )
 
 
@@ -43,47 +58,60 @@ def main(
 
 
 app.command(
-    epilog="Examples: [bold]steelyard demo[/bold], "
-    "[bold]steelyard demo --skew 1.4 --slow 3 --speed 0.5 --html page.html[/bold]"
+    epilog=examples(
+        "steelyard demo",
+        "steelyard demo --skew 1.4 --slow 3 --speed 0.5 --html page.html",
+    )
 )(demo)
 app.command(
-    epilog="Examples: [bold]steelyard doctor visits.parquet --key page --workers 24[/bold], "
-    "[bold]steelyard doctor clicks.csv --key user --time at --html clicks.html[/bold], "
-    "[bold]steelyard doctor --source kafka --servers broker:9092 --topic clicks[/bold]"
+    epilog=examples(
+        "steelyard doctor visits.parquet --key page --workers 24",
+        "steelyard doctor clicks.csv --key user --time at --html clicks.html",
+        "steelyard doctor --source kafka --servers broker:9092 --topic clicks",
+    )
 )(doctor)
 app.command(
-    epilog="Examples: [bold]steelyard compare[/bold], "
-    "[bold]steelyard compare --skew 1.4 --workers 1000 --messages 20000000[/bold]"
+    epilog=examples(
+        "steelyard compare",
+        "steelyard compare --skew 1.4 --workers 1000 --messages 20000000",
+    )
 )(compare)
 app.command(
-    epilog="Examples: [bold]steelyard simulate --fast 3 --times 5 --plot cg.png[/bold], "
-    "[bold]steelyard simulate --dataset zf --skew 1.4 --scheme kg --workers 50[/bold], "
-    "[bold]steelyard simulate settings.toml --load 0.9[/bold]"
+    epilog=examples(
+        "steelyard simulate --fast 3 --times 5 --plot cg.png",
+        "steelyard simulate --dataset zf --skew 1.4 --scheme kg --workers 50",
+        "steelyard simulate settings.toml --load 0.9",
+    )
 )(simulate)
 app.command(
-    epilog="Examples: [bold]steelyard reproduce all --scale 0.02 --out small[/bold], "
-    "[bold]steelyard reproduce epsilon heterogeneous[/bold], "
-    "[bold]steelyard reproduce --list[/bold]"
+    epilog=examples(
+        "steelyard reproduce all --scale 0.02 --out small",
+        "steelyard reproduce epsilon heterogeneous",
+        "steelyard reproduce --list",
+    )
 )(reproduce)
-app.command(epilog="Example: [bold]steelyard generate wp --fraction 0.1 --out wp.parquet[/bold]")(
-    generate
-)
-
+app.command(epilog=examples("steelyard generate wp --fraction 0.1 --out wp.parquet"))(generate)
 app.command(
-    epilog="Examples: [bold]steelyard stream --source rate --key 'value % 7'[/bold], "
-    "[bold]steelyard stream --source text --path books --key word --agg count --once[/bold], "
-    "[bold]steelyard stream --source kafka --servers 127.0.0.1:9092 --topic clicks --key key "
-    "--agg count --placement delegated --workers 8 --control /shared/clicks[/bold]"
+    epilog=examples(
+        "steelyard stream --source rate --key 'value % 7'",
+        "steelyard stream --source text --path books --key word --agg count --once",
+        "steelyard stream --source kafka --servers broker:9092 --topic clicks --key key",
+        "steelyard stream --key 'value % 7' --placement delegated --control learned",
+    )
 )(stream)
 app.command(
-    epilog="Examples: [bold]steelyard dashboard[/bold], "
-    "[bold]steelyard dashboard --control /shared/clicks[/bold], "
-    "[bold]steelyard dashboard --replay history.jsonl --open[/bold]"
+    epilog=examples(
+        "steelyard dashboard",
+        "steelyard dashboard --control /shared/clicks",
+        "steelyard dashboard --replay history.jsonl --open",
+    )
 )(dashboard)
 app.command(
-    epilog="Examples: [bold]steelyard deploy --out deployment --quick[/bold], "
-    "[bold]steelyard deploy --out small --workers 4 --messages 20000 --hetero --delays 1[/bold], "
-    "[bold]steelyard deploy --out mine --servers broker:9092 --schemes kg,cg-pull[/bold]"
+    epilog=examples(
+        "steelyard deploy --out deployment --quick",
+        "steelyard deploy --out small --workers 4 --messages 20000 --hetero --delays 1",
+        "steelyard deploy --out mine --servers broker:9092 --schemes kg,cg-pull",
+    )
 )(deploy)
 app.add_typer(workers, name="workers")
 

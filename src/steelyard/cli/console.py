@@ -1,9 +1,11 @@
 """What all commands share: where they write, how they show progress, how they complain."""
 
+from importlib.util import find_spec
 from typing import NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 console = Console()
@@ -25,6 +27,30 @@ def progress_bar() -> Progress:
 def complain(error: Exception) -> NoReturn:
     """One sentence on what is wrong with what was given, and exit code 2."""
     raise typer.BadParameter(str(error)) from error
+
+
+def require_packages(what: str, extra: str, *packages: str) -> None:
+    """Complain where a package is missing, before any work starts; `extra` is what brings them.
+
+    Nothing is on an index, so the sentence is right for a clone.
+    """
+    for package in packages:
+        if find_spec(package) is None:
+            how = f"install it with 'pip install \".[{extra}]\"' in a clone of steelyard"
+            complain(ImportError(f"{what} needs {package}: {how}"))
+
+
+def examples(*commands: str) -> str:
+    r"""The end of a help page: commands to copy, each in a line of its own.
+
+    Typer joins lines unless an empty one is between them. A command of more than 78 characters
+    would be cut in two on a terminal of 80.
+
+    >>> examples("steelyard demo")
+    'Example:\n\n[bold]steelyard demo[/bold]'
+    """
+    title = "Example:" if len(commands) == 1 else "Examples:"
+    return "\n\n".join([title, *(f"[bold]{escape(command)}[/bold]" for command in commands)])
 
 
 def numbers(name: str, text: str) -> list[float]:

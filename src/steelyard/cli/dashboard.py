@@ -4,12 +4,11 @@ import signal
 import threading
 import webbrowser
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steelyard.cli.console import complain, complaints, console
+from steelyard.cli.console import complain, complaints, console, require_packages
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
@@ -87,9 +86,7 @@ def played(name: str, slots: "Sequence[Slot]") -> "Run":
 
 def require_bokeh() -> None:
     """Complain where there is no Bokeh, before anything starts."""
-    if find_spec("bokeh") is None:
-        sentence = "the page needs bokeh: install it with 'pip install \"steelyard[dashboard]\"'"
-        complain(ImportError(sentence))
+    require_packages("the page", "dashboard", "bokeh")
 
 
 def shown(runs: "Sequence[Run]", port: int) -> "DashboardServer":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from steelyard.cli.console import complain, complaints, console, progress_bar
+from steelyard.cli.console import complain, complaints, console, progress_bar, require_packages
 from steelyard.cli.dashboard import Ui, UiPort, require_bokeh, shown, stay
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def demo(
     First every key goes where its hash says (key grouping), then consistent grouping learns who
     can do how much. Workers sleep for the time that a message would take.
     """
+    require_packages("the demo", "spark,simulate", "pyspark", "pandas", "matplotlib", "jinja2")
     from steelyard.spark.demo import WAYS, Setting
 
     if ui:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from steelyard.cli.console import complain, console, progress_bar
+from steelyard.cli.console import complain, console, progress_bar, require_packages
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
@@ -51,6 +51,8 @@ def deploy(
     way can do at most, latency is at 80 % of what key grouping can do. A run that was stopped goes
     on where it was.
     """
+    needed = ("pyspark", "pandas", "confluent_kafka", "matplotlib", "jinja2")
+    require_packages("the deployment", "deploy", *needed)
     from steelyard.spark.deployment.broker import running_broker
     from steelyard.spark.deployment.experiment import Experiment, load, planned
     from steelyard.spark.deployment.settings import WAYS, Setting

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from steelyard.cli.console import complain, complaints, console, numbers, progress_bar
+from steelyard.cli.console import (
+    complain,
+    complaints,
+    console,
+    numbers,
+    progress_bar,
+    require_packages,
+)
 
 if TYPE_CHECKING:
     from steelyard.diagnosis import Examination
@@ -22,10 +29,19 @@ _STEPS = {
     "cg": "Consistent grouping",
 }
 
+_NOTHING = (
+    "data: name a file, a folder or a table to examine, "
+    "as in: steelyard doctor visits.parquet --key page"
+)
+
 
 def doctor(
     data: Annotated[
-        str | None, typer.Argument(help="A file, a folder of files, or a table; none with kafka.")
+        list[str] | None,
+        typer.Argument(
+            metavar="DATA",
+            help="A file, a folder, a pattern in quotes, or a table; none with kafka.",
+        ),
     ] = None,
     key: Annotated[
         list[str] | None,
@@ -60,15 +76,30 @@ def doctor(
     jars: Annotated[str | None, typer.Option(help="Jars for Spark, such as Kafka's.")] = None,
 ) -> None:
     """Tell whether data is skewed by a key, what that costs, and what to do about it."""
+    require_packages("the doctor", "spark", "pyspark", "pandas")
+    if html is not None:
+        require_packages("the page", "simulate", "matplotlib", "jinja2")
     from steelyard.diagnosis import Job
     from steelyard.spark.examining import examine, steps
-    from steelyard.spark.reading import Data, failures_told, kind_of
+    from steelyard.spark.failures import failures_told
+    from steelyard.spark.reading import Data, kind_of
     from steelyard.spark.session import session
 
     try:
-        kind = source or ("kafka" if topic else kind_of(data or ""))
-        chosen = Data(kind, data, servers, topic, messages, separator, multiline)
-        names = key or (["key"] if kind == "kafka" else [])
+        path = _the_one(data or [])
+        _require(bool(path or source or topic), _NOTHING)
+        known = source or ("kafka" if topic else kind_of(path or ""))
+        chosen = Data(
+            kind=known or "parquet",
+            path=path,
+            servers=servers,
+            topic=topic,
+            messages=messages,
+            separator=separator,
+            multiline=multiline,
+            is_guess=known is None,
+        )
+        names = key or (["key"] if chosen.kind == "kafka" else [])
         speeds = None if capacities is None else tuple(numbers("capacities", capacities))
         Job(work, tuple(names), workers, speeds)
         if master.startswith("local"):
@@ -115,12 +146,19 @@ def doctor(
             from steelyard.report.doctor import doctor_page
 
             html.write_text(doctor_page(found), "utf-8")
-    if as_json:
-        typer.echo(found.to_json())
-    else:
-        _show(found)
+    _show(found, as_json=as_json)
     if html is not None:
         complaints.print(Text(f"The page with the figures is {html}."), soft_wrap=True)
+
+
+def _the_one(data: list[str]) -> str | None:
+    """What is to be examined; a shell makes many files of a pattern without quotes."""
+    if len(data) > 1:
+        raise ValueError(
+            f"data: one file or folder is examined, got {len(data)}; give their folder, or a "
+            "pattern in quotes, such as 'orders/*.parquet'"
+        )
+    return data[0] if data else None
 
 
 def _require(is_so: bool, otherwise: str) -> None:
@@ -128,8 +166,11 @@ def _require(is_so: bool, otherwise: str) -> None:
         raise ValueError(otherwise)
 
 
-def _show(found: "Examination") -> None:
+def _show(found: "Examination", *, as_json: bool) -> None:
     """Text as it is: a key may look like markup."""
+    if as_json:
+        typer.echo(found.to_json())
+        return
     console.print(Text(found.heading, "bold"), soft_wrap=True)
     sections = found.sections()
     for section in sections:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from steelyard.cli.console import complain, complaints, console
+from steelyard.cli.console import complain, complaints, console, require_packages
 
 
 def generate(
@@ -21,6 +21,7 @@ def generate(
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
 ) -> None:
     """Write a data set of the paper as Parquet: message, time, key."""
+    require_packages("a data set as Parquet", "spark", "pyspark")
     from steelyard import datasets
 
     try:

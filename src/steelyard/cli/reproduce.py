@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from steelyard.cli.console import complain, complaints, console, progress_bar
+from steelyard.cli.console import complain, complaints, console, progress_bar, require_packages
 
 
 def reproduce(
@@ -30,6 +30,8 @@ def reproduce(
 
     A run that was stopped goes on where it was.
     """
+    needed = ("pandas",) if listing else ("pandas", "pyspark", "matplotlib", "jinja2")
+    require_packages("a reproduction", "reproduce", *needed)
     from steelyard import experiments
 
     if listing:

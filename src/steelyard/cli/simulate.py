@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.table import Table
 
-from steelyard.cli.console import complain, complaints, console, numbers
+from steelyard.cli.console import complain, complaints, console, numbers, require_packages
 from steelyard.cli.dashboard import Ui, UiPort, played, require_bokeh, shown, stay
 
 if TYPE_CHECKING:
@@ -93,6 +93,9 @@ def simulate(
 
     Flags win over the file.
     """
+    require_packages("a simulation", "simulate", "pandas")
+    if plot is not None:
+        require_packages("the figure", "simulate", "matplotlib")
     from steelyard.experiments.configuration import measured, simulated
     from steelyard.experiments.results import COLUMNS, Results, as_table
     from steelyard.experiments.single import Settings, figure_of

@@ -14,8 +14,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.cli.console import complain, complaints, console
+from steelyard.cli.console import complain, complaints, console, require_packages
 from steelyard.cli.dashboard import Ui, UiPort, require_bokeh, shown, stay
+from steelyard.dashboard.wording import many
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
@@ -36,7 +37,10 @@ def stream(
     ] = None,
     agg: Annotated[
         list[str] | None,
-        typer.Option(help="count, sum:COLUMN, mean:, min:, max:, topk:, distinct:, quantiles:."),
+        typer.Option(
+            help="count (if none is given), count:COLUMN, sum:, mean:, variance:, min:, max:, "
+            "topk:, distinct:, set:, quantiles:."
+        ),
     ] = None,
     sink: Annotated[str, typer.Option(help="console, parquet or kafka.")] = "console",
     out: Annotated[str | None, typer.Option(help="Folder to write, of the parquet sink.")] = None,
@@ -83,6 +87,7 @@ def stream(
     ui_port: UiPort = 0,
 ) -> None:
     """Aggregate a stream by key on balanced workers, and watch them. Ctrl-C stops it cleanly."""
+    _require_what_is_needed(has_metrics=metrics_port is not None, has_page=ui)
     from steelyard.aggregators.naming import aggregator_named
     from steelyard.dashboard.runs import Run
     from steelyard.spark.grouping import group_by
@@ -96,8 +101,6 @@ def stream(
         # A worker's task rather waits for the executor that has the worker's state.
         **({"spark.locality.wait": "60s"} if placement == "delegated" else {}),
     }
-    if ui:
-        require_bokeh()
     try:
         aggregators = [aggregator_named(text) for text in agg or ["count"]]
         came_from = Source(source, path, servers, topic, rate, files_per_batch)
@@ -113,9 +116,10 @@ def stream(
             starting = session("steelyard stream", master, more, folder / "spark.log")
             spark = cleaning.enter_context(starting)
         try:
+            frame, name = came_from.frame(spark, key)
             grouped = group_by(
-                came_from.frame(spark, key),
-                "key",
+                frame,
+                name,
                 workers=workers,
                 placement=placement,
                 control=control or folder / "control",
@@ -128,13 +132,13 @@ def stream(
                 watermark=watermark,
             )
             results = grouped.aggregate(*aggregators)
+            if metrics_port is not None:
+                cleaning.enter_context(grouped.serve_metrics(metrics_port))
         except ValueError as error:
             complain(error)
-        if metrics_port is not None:
-            cleaning.enter_context(grouped.serve_metrics(metrics_port))
         if ui:
-            name = f"{key} of {source}, {placement}"
-            cleaning.enter_context(shown([Run(name, grouped.history)], ui_port))
+            title = f"{key} of {source}, {placement}"
+            cleaning.enter_context(shown([Run(title, grouped.history)], ui_port))
         newest: list[Any] = []
 
         def show(batch: Any) -> None:
@@ -142,12 +146,14 @@ def stream(
             by_size = batch.orderBy(batch[f"`{first}`"].desc())
             newest[:] = by_size.limit(_ROWS).collect()
 
-        query = goes_to.start(results, checkpoint or str(folder / "cp"), once=once, show=show)
-        failed, was_stopped = _watch(
-            query,
-            lambda: _screen(grouped.history(), newest, results.columns),
-            lambda: grouped.await_reports(query),
-        )
+        query = goes_to.start(results, name, checkpoint or str(folder / "cp"), once=once, show=show)
+
+        def screen() -> RenderableType:
+            return _screen(grouped.history(), newest, results.columns)
+
+        failed, was_stopped = _watch(query, screen)
+        grouped.await_reports(query)
+        _tell_last(grouped.history(), screen(), is_all=failed is None and not was_stopped)
         if ui and failed is None and not was_stopped:
             stay()
     if failed is not None:
@@ -155,9 +161,15 @@ def stream(
         raise typer.Exit(1)
 
 
-def _watch(
-    query: "Running", screen: Callable[[], RenderableType], await_reports: Callable[[], None]
-) -> tuple[Exception | None, bool]:
+def _require_what_is_needed(*, has_metrics: bool, has_page: bool) -> None:
+    require_packages("a stream", "spark", "pyspark")
+    if has_metrics:
+        require_packages("metrics", "metrics", "prometheus_client")
+    if has_page:
+        require_bokeh()
+
+
+def _watch(query: "Running", screen: Callable[[], RenderableType]) -> tuple[Exception | None, bool]:
     """Show what happens until the query ends; what it failed with, and if somebody ended it."""
     # Spark's own way is to cancel the jobs first, and the query would seem to have failed.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -173,9 +185,15 @@ def _watch(
     finally:
         query.stop()
         signal.signal(signal.SIGINT, before)
-    await_reports()
-    console.print(screen())
     return None if was_stopped else query.exception(), was_stopped
+
+
+def _tell_last(history: "list[Slot]", screen: RenderableType, *, is_all: bool) -> None:
+    """The last screen, if there was anything to show."""
+    if history:
+        console.print(screen)
+    elif is_all:
+        console.print("There was nothing new to read.")
 
 
 def _screen(history: "list[Slot]", newest: list[Any], columns: list[str]) -> RenderableType:
@@ -183,8 +201,8 @@ def _screen(history: "list[Slot]", newest: list[Any], columns: list[str]) -> Ren
         return Text("Waiting for the first micro-batch", style="dim")
     parts: list[RenderableType] = [workers_table(history[-1])]
     last = history[-1]
-    so_far = f"{last.messages_so_far:,} messages in {last.slot:,} slots"
-    parts.append(Text(f"{so_far}, {last.moves_so_far:,} moves", "dim"))
+    so_far = f"{many(last.messages_so_far, 'message')} in {many(last.slot, 'slot')}"
+    parts.append(Text(f"{so_far}, {many(last.moves_so_far, 'move')}", "dim"))
     if newest:
         table = Table(title="changed last, largest first")
         for number, name in enumerate(columns):

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steelyard.cli.console import complain, console
+from steelyard.cli.console import complain, console, examples
 
 if TYPE_CHECKING:
     from steelyard.control.store import ControlStore
@@ -15,12 +15,14 @@ Numbers = Annotated[list[int], typer.Argument(help="Numbers of workers.")]
 workers = typer.Typer(
     help="Look at the workers of a running stream; drain and refill them by hand.",
     no_args_is_help=True,
-    epilog="Examples: [bold]steelyard workers show --control /shared/clicks[/bold], "
-    "[bold]steelyard workers drain 3 --control /shared/clicks[/bold]",
+    epilog=examples(
+        "steelyard workers show --control /shared/clicks",
+        "steelyard workers drain 3 --control /shared/clicks",
+    ),
 )
 
 
-@workers.command()
+@workers.command(epilog=examples("steelyard workers show --control /shared/clicks"))
 def show(control: Control) -> None:
     """The workers in the last slot."""
     from steelyard.cli.stream import workers_table
@@ -32,7 +34,7 @@ def show(control: Control) -> None:
     console.print(workers_table(Slot.from_json(lines[-1])))
 
 
-@workers.command()
+@workers.command(epilog=examples("steelyard workers drain 3 5 --control /shared/clicks"))
 def drain(numbers: Numbers, control: Control) -> None:
     """Let workers give all their virtual workers away, at the end of the slot."""
     store = _store(control)
@@ -54,7 +56,7 @@ def drain(numbers: Numbers, control: Control) -> None:
     console.print(f"drained: {', '.join(map(str, sorted(drained)))}")
 
 
-@workers.command()
+@workers.command(epilog=examples("steelyard workers refill 3 --control /shared/clicks"))
 def refill(numbers: Numbers, control: Control) -> None:
     """Let workers that were drained have a part again."""
     store = _store(control)

@@ -85,6 +85,17 @@ class Job:
         }[self.work]
 
     @property
+    def without_nulls(self) -> str:
+        """Spark's own way, with the rows that have a whole key."""
+        filtered = f"{self._frame}.dropna(subset=[{self._keys}])"
+        return self.plain.replace(self._frame, filtered, 1)
+
+    @property
+    def counted(self) -> str:
+        """A look at the keys."""
+        return f"{self._frame}.groupBy({self._keys}).count()"
+
+    @property
     def _settings(self) -> str:
         return f"workers={self.workers}{self._capacities}"
 
@@ -116,7 +127,9 @@ class Job:
         return self._keys if len(self.key) == 1 else f"[{self._keys}]"
 
 
-def advise(job: Job, costs: Sequence[Cost], messages: int, p1: float) -> Advice:
+def advise(
+    job: Job, costs: Sequence[Cost], messages: int, p1: float, *, hottest_is_null: bool = False
+) -> Advice:
     """What to do about it."""
     by_way = {cost.way: cost for cost in costs}
     plain, ours = by_way["kg"].slow_down, by_way["cg"].slow_down
@@ -138,6 +151,8 @@ def advise(job: Job, costs: Sequence[Cost], messages: int, p1: float) -> Advice:
             f"By key the slowest task needs {plain:.2f} times what it should; below {WORTH:g} "
             "times what can be had a change is not worth its trouble.",
         )
+    if hottest_is_null and p1 * job.workers > 1:
+        return _about_nulls(job, plain, p1)
     return Advice(_WHAT[job.work], job.balanced, _why(job, plain, ours, p1))
 
 
@@ -167,6 +182,32 @@ def _why(job: Job, plain: float, ours: float, p1: float) -> str:
     else:
         cause = "No key is too much for a worker, but too many large ones fall together."
     return f"{by_key} {cause} {_MORE[job.work]}"
+
+
+def _about_nulls(job: Job, plain: float, p1: float) -> Advice:
+    """A null that is hot is most often no key at all; and in a join nulls never match."""
+    if p1 == 1:
+        return Advice(
+            "check the column: all keys are null"
+            if len(job.key) == 1
+            else "check the columns: all keys have a null",
+            job.counted,
+            "There is nothing to group by. The column may be another than was meant, or be read "
+            "as another type than it has.",
+        )
+    if job.work == "join":
+        kept = (
+            "A null never matches: an inner join drops these rows anyway, and a left one can get "
+            "them back by a union."
+        )
+    else:
+        kept = f"If they are wanted, {job.balanced} shares them out."
+    why = (
+        f"By key the slowest task needs {plain:.1f} times what it should, as {100 * p1:.2f} % of "
+        f"the messages have a null in their key. {kept} Examine the others by themselves: there "
+        "may be hot keys among them too."
+    )
+    return Advice("filter the nulls, or check the column", job.without_nulls, why)
 
 
 def _quoted(name: str) -> str:

@@ -84,6 +84,11 @@ class Examination:
         by_key = next(cost for cost in self.costs if cost.way == "kg")
         return "mild" if by_key.slow_down >= WORTH and self.capacities is None else "none"
 
+    @property
+    def hottest_is_null(self) -> bool:
+        """Whether the hottest key is null, or a column of it."""
+        return None in self.top[0].name
+
     def way_name(self, way: str) -> str:
         """A way to group, as a user would call it."""
         names = ", ".join(self.key)
@@ -117,6 +122,12 @@ class Examination:
         """Whether it is skewed, in a sentence or two."""
         fair = f"one of {self.workers:,} workers should have {_percent(1 / self.workers)}"
         hottest = f"The hottest key has {_percent(self.p1)} of the messages; {fair}."
+        if self.hottest_is_null and self.keys == 1:
+            are = "are null: check the column" if len(self.key) == 1 else "have a null: check"
+            return f"All keys {are} {', '.join(self.key)}."
+        if self.hottest_is_null and self.skewed == "strong":
+            it = "It is null" if len(self.key) == 1 else "It has a null"
+            return f"Yes. {hottest} {it}: filter the nulls, or check the column."
         if self.skewed == "strong":
             return f"Yes. {hottest} No hash can place it: it has to be split."
         if self.skewed == "mild":
@@ -163,6 +174,7 @@ class Examination:
             "messages": self.messages,
             "keys": self.keys,
             "p1": self.p1,
+            "hottest_is_null": self.hottest_is_null,
             "top10": self.top10,
             "top": [
                 {"key": _plain(hot.name), "messages": hot.messages, "share": hot.share}
@@ -308,7 +320,7 @@ def examined(
         most_entropy=math.log2(counts.keys),
         over_time=over_time,
         costs=tuple(found),
-        advice=advise(job, found, counts.messages, p1),
+        advice=advise(job, found, counts.messages, p1, hottest_is_null=None in counts.top[0].name),
     )
 
 

@@ -18,7 +18,9 @@ from steelyard.routing_plan import RoutingPlan
 from steelyard.spark.columns import (
     HIDDEN,
     Key,
+    require_frame,
     require_key,
+    require_names,
     salt_columns,
     salt_of,
 )
@@ -80,9 +82,9 @@ class Balancer:
         buckets: int = 8192,
         decay: float = 0.2,
     ) -> None:
-        _require_names("key", key)
+        require_names("key", key)
         if salt is not None:
-            _require_names("salt", salt)
+            require_names("salt", salt)
         require_whole("workers", workers, least=1)
         self._planner = Planner(workers, epsilon, buckets, capacities, decay=decay)
         self._key = Key(key, self._planner.buckets)
@@ -104,6 +106,7 @@ class Balancer:
         >>> sorted(round(row["count"] / 2500, 1) for row in sizes.collect())
         [1.0, 1.0, 1.0, 1.0]
         """
+        require_frame("batch", batch)
         if batch.isStreaming:
             raise ValueError(
                 "a balancer takes the batches of a stream, not the stream: call repartition in the "
@@ -170,11 +173,3 @@ def _decoded(sketch: bytes, buckets: int) -> NDArray[np.float64]:
             "steelyard knows; use sy.repartition, which counts each batch"
         )
     return np.frombuffer(sketch, ">i8", offset=_HEADER.size).astype(np.float64)
-
-
-def _require_names(argument: str, names: Sequence[str]) -> None:
-    """Refuse what cannot be names of columns, before there is a frame to look them up in."""
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"{argument} must be names of columns, got {names!r}")
-    if not names:
-        raise ValueError(f"{argument} needs at least one column, got none")

@@ -23,15 +23,35 @@ HIDDEN = "__steelyard_"
 """Columns that exist between two steps only begin like this."""
 
 
-def require_columns(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
-    """Refuse names that the frame does not have."""
+def require_frame(argument: str, frame: object) -> None:
+    """Refuse what is no frame of Spark's, such as one of pandas."""
+    if not isinstance(frame, DataFrame):
+        kind = type(frame)
+        found = f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
+        raise TypeError(
+            f"{argument} must be a Spark DataFrame, got {found.removeprefix('builtins.')}; "
+            "spark.createDataFrame makes one of pandas' or Arrow's"
+        )
+
+
+def require_names(argument: str, names: Sequence[str]) -> None:
+    """Refuse what cannot be names of columns."""
     if isinstance(names, str):
         raise TypeError(f"{argument} must be a list of names of columns, got {names!r}")
     if not names:
         raise ValueError(f"{argument} needs at least one column, got none")
     for name in names:
+        if isinstance(name, list | tuple):
+            inner = ", ".join(map(repr, name))
+            raise TypeError(f"{argument}: name the columns one by one, {inner}, not as a list")
         if not isinstance(name, str):
             raise TypeError(f"{argument} must be names of columns, got {name!r}")
+
+
+def require_columns(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
+    """Refuse names that the frame does not have."""
+    require_names(argument, names)
+    for name in names:
         if name not in frame.columns:
             known = ", ".join(frame.columns)
             raise ValueError(f"{argument}: there is no column {name!r}; the columns are {known}")

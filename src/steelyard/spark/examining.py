@@ -25,7 +25,7 @@ from steelyard.diagnosis import (
     examined,
     over_time,
 )
-from steelyard.spark.columns import HIDDEN, Key, named, require_key, seconds_of
+from steelyard.spark.columns import HIDDEN, Key, named, require_frame, require_key, seconds_of
 
 Watch = Callable[[str], None]
 
@@ -152,6 +152,7 @@ class _Fields:
 
 
 def _fields(frame: DataFrame, key: tuple[str, ...], time: str | None) -> _Fields:
+    require_frame("frame", frame)
     if frame.isStreaming:
         raise ValueError("a stream has no end: examine the files, or the topic, that it reads")
     if not key:

@@ -24,6 +24,7 @@ from steelyard.spark.columns import (
     HIDDEN,
     Key,
     named,
+    require_frame,
     require_key,
     require_weight,
     salt_columns,
@@ -122,6 +123,7 @@ def group_by(
     """
     require_whole("workers", workers, least=1)
     require_whole("tasks_per_worker", tasks_per_worker, least=1)
+    require_frame("frame", frame)
     require_key(frame, "key", key)
     stream = StreamSettings(
         control=control,

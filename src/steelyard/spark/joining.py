@@ -13,7 +13,14 @@ from pyspark.sql import functions as F
 
 from steelyard.planning import Planner
 from steelyard.routing_plan import RoutingPlan
-from steelyard.spark.columns import Key, named, require_key, salt_columns, salt_of
+from steelyard.spark.columns import (
+    Key,
+    named,
+    require_frame,
+    require_key,
+    salt_columns,
+    salt_of,
+)
 from steelyard.spark.native_routing import BIN, with_bin, with_every_bin
 from steelyard.spark.repartitioning import DEFAULT_EPSILON, counted_plan, refuse_beside_a_plan
 from steelyard.validation import require_whole
@@ -95,6 +102,7 @@ def _require_joinable(big: DataFrame, small: DataFrame, names: Sequence[str], ho
     if how not in ("inner", "left"):
         raise ValueError(f"how must be 'inner' or 'left', got {how!r}")
     for which, frame in (("big", big), ("small", small)):
+        require_frame(which, frame)
         if frame.isStreaming:
             raise ValueError(f"{which} is a stream, and join takes frames that end")
         require_key(frame, f"on ({which})", names)

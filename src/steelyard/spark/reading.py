@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from steelyard.spark.failures import SparkFailed, failures_told
 from steelyard.validation import require_whole
 
 SOURCES = ("parquet", "csv", "json", "table", "kafka")
@@ -28,16 +29,14 @@ _SUFFIXES = {
 }
 _PACKED = (".gz", ".bz2", ".zst")
 
+_PATTERN = re.compile(r"[*?\[{]")
+
 _PIECES = 64
 """A topic is cut into about so many pieces of equal length, and each gives its first messages."""
 
 
-_SAID = re.compile(r"\[[A-Z][A-Z0-9_.]+\] [^\n]+")
-"""Spark's own sentence, among the names of classes."""
-
-
-class SparkFailed(ValueError):  # noqa: N818
-    """Data that Spark cannot read."""
+_NO_CONNECTOR = re.compile(r"Class \S*FileSystem\S* not found|No FileSystem for scheme")
+_OTHER_FORMAT = re.compile(r"footer|not a Parquet file|UNABLE_TO_INFER_SCHEMA")
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,8 @@ class Data:
     messages: int = 1_000_000
     separator: str = ","
     multiline: bool = False
+    is_guess: bool = False
+    """Whether nothing said that it is of this kind."""
 
     def __post_init__(self) -> None:
         if self.kind not in SOURCES:
@@ -77,11 +78,17 @@ class Data:
         return self.kind == "kafka"
 
     def require_there(self) -> None:
-        """Refuse a file of this machine that is not there."""
-        if self.kind not in ("table", "kafka"):
-            assert self.path is not None
-            if "://" not in self.path and not Path(self.path).exists():
-                raise ValueError(f"data: there is no file or folder {self.path!r}")
+        """Refuse a file of this machine that is not there; patterns are Spark's to look up."""
+        if self.kind in ("table", "kafka"):
+            return
+        assert self.path is not None
+        path = Path(self.path)
+        if ":/" in self.path or (_PATTERN.search(self.path) and not path.exists()):
+            return
+        if not path.exists():
+            raise ValueError(f"data: there is no file or folder {self.path!r}")
+        if path.is_dir() and not any(map(_is_data, path.rglob("*"))):
+            raise ValueError(f"data: there are no files in {self.path!r}")
 
     def frame(self, spark: SparkSession) -> DataFrame:
         r"""The rows; a line that cannot be read is an error, never a null.
@@ -93,7 +100,7 @@ class Data:
         if self.kind == "kafka":
             return self._sample(spark)
         assert self.path is not None
-        with failures_told(f"data: {self.path!r} cannot be read"):
+        with self._told():
             if self.kind == "table":
                 return _looked_at(spark.read.table(self.path))
             reader = spark.read.format(self.kind)
@@ -105,6 +112,21 @@ class Data:
                 # A line with too few fields would go unnoticed where only some are looked at.
                 reader = reader.option("columnPruning", False)
             return _looked_at(reader.load(self.path))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What Spark cannot read, and what to do about it where that is known."""
+        try:
+            with failures_told(f"data: {self.path!r} cannot be read"):
+                yield
+        except SparkFailed as error:
+            cure = ""
+            if _NO_CONNECTOR.search(str(error)):
+                cure = "; Spark has no connector for this file system: name its jars with --jars"
+            elif self.is_guess and _OTHER_FORMAT.search(str(error)):
+                cure = f"; it was taken for {self.kind.capitalize()}: say with --source what it is"
+            sentence = str(error).rstrip(".") + cure if cure else str(error)
+            raise SparkFailed(sentence) from error.__cause__
 
     def _sample(self, spark: SparkSession) -> DataFrame:
         """The first messages of each of many pieces of the topic, as much of each partition.
@@ -134,30 +156,22 @@ class Data:
         return rows.mapInArrow(take, rows.schema).persist()
 
 
-def kind_of(path: str) -> str:
-    """What a file's name, or that of a file in a folder, says it is; Parquet if it says nothing.
+def kind_of(path: str) -> str | None:
+    """What a file's name, or that of a file in a folder, says it is, if it says anything.
 
     >>> kind_of("visits.csv.gz"), kind_of("s3://bucket/visits")
-    ('csv', 'parquet')
+    ('csv', None)
     """
     known = _by_suffix(path)
     if known is None and Path(path).is_dir():
         inside = sorted(file.name for file in Path(path).iterdir())
         known = next(filter(None, map(_by_suffix, inside)), None)
-    return known or "parquet"
+    return known
 
 
-@contextmanager
-def failures_told(what: str) -> Iterator[None]:
-    """Turn what Spark throws into one sentence; errors of others go on as they are."""
-    try:
-        yield
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
-            raise
-        said = _SAID.findall(str(error))  # what went wrong first is told last
-        sentence = said[-1] if said else (str(error).strip() or "no reason given").splitlines()[0]
-        raise SparkFailed(f"{what}: {sentence}") from error
+def _is_data(file: Path) -> bool:
+    """Whether Spark would read a file: names of others begin with a dot or an underline."""
+    return file.is_file() and not file.name.startswith((".", "_"))
 
 
 def _looked_at(frame: DataFrame) -> DataFrame:

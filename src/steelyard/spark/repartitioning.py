@@ -17,6 +17,7 @@ from steelyard.spark.columns import (
     HIDDEN,
     Key,
     named,
+    require_frame,
     require_key,
     require_weight,
     salt_columns,
@@ -58,8 +59,9 @@ def plan(
     (1, True)
     """
     require_whole("workers", workers, least=1)
+    require_frame("frame", frame)
     require_key(frame, "key", key)
-    refuse_streams(frame, "plan")
+    _refuse_streams(frame, "plan", "plan the files that it reads, or use sy.group_by(stream, ...)")
     planner = Planner(workers, epsilon, buckets, capacities)
     counts = bucket_counts(frame, Key(key, buckets), weight=weight, sample=sample, seed=seed)
     if not counts.any():
@@ -99,10 +101,12 @@ def repartition(
     [1.0, 1.0, 1.0, 1.0]
     """
     require_whole("workers", workers, least=1)
+    require_frame("frame", frame)
     require_key(frame, "key", key)
     salts = salt_columns(frame, salt, key)
     if plan is None:
-        refuse_streams(frame, "repartition without a plan")
+        others = "use sy.group_by(stream, ...), or sy.Balancer in foreachBatch"
+        _refuse_streams(frame, "repartition without a plan", f"give a plan, {others}")
         planner = Planner(workers, epsilon, buckets, capacities)
         plan = counted_plan(frame, key, planner, salts, weight=weight, sample=sample)
     else:
@@ -175,12 +179,9 @@ def amount_of(weight: str | None) -> Column:
     return amount.cast("double")
 
 
-def refuse_streams(frame: DataFrame, what: str) -> None:
-    """Refuse a stream, in one sentence."""
+def _refuse_streams(frame: DataFrame, what: str, instead: str) -> None:
     if frame.isStreaming:
-        raise ValueError(
-            f"{what} must count rows first, which a stream does not allow; give a plan"
-        )
+        raise ValueError(f"{what} must count rows first, which a stream does not allow; {instead}")
 
 
 def warn_of_equal_rows(
