@@ -12,11 +12,12 @@ import pytest
 
 from steelyard.control.history import Slot, WorkerSlot
 from steelyard.report.deployment import summary, write_report
-from steelyard.spark.deployment.executors import slowed
+from steelyard.spark.deployment.executors import pause_in_turns, slowed
 from steelyard.spark.deployment.experiment import planned
 from steelyard.spark.deployment.outcomes import Measures, Outcome, Table, slots_until
 from steelyard.spark.deployment.settings import WAYS, Setting
 from steelyard.spark.machines import ByProcess, Machines
+from tests.waiting import until
 
 
 def test_a_quarter_is_slow_and_drawn_anew():
@@ -49,11 +50,12 @@ def test_every_way_is_planned_on_every_cluster():
     assert len(set(runs)) == len(runs)
     for way in WAYS:
         own = [run for run in runs if run.way == way]
+        less = way in ("kg-200", "salting")
         for hetero, delay, times in (
-            ("no", 1, 2),
+            ("no", 1, 1 if less else 2),
             ("no", 0.1, 1),
-            ("sleep", 1, 2 if way == "kg-200" else 3),
-            ("sleep", 0.1, 2),
+            ("sleep", 1, 2 if less else 3),
+            ("sleep", 0.1, 1 if less else 2),
         ):
             there = [r for r in own if (r.hetero, r.delay, r.data) == (hetero, delay, "tw")]
             assert times == len([run for run in there if not run.latency])
@@ -112,12 +114,13 @@ def test_the_report_of_some_rows(tmp_path):
                 own = {"throughput": rate, "limit": 200.0, "copies": 1.1, "state_bytes": 1e6}
                 own["working"] = rate + (40 if way != "kg" else 0)
                 rows.append(Outcome(way, "pull", 1.0, hetero, seed, **own))
+                rows.append(Outcome(way, "pull", 0.1, hetero, seed, **own))
             rows.append(
                 Outcome(way, "pull", 1.0, hetero, 0, p50=1.0, p95=2.0, p99=3.0, offered=80.0)
             )
     (tmp_path / "series.csv").write_text("kg,1,10,0.2,0.3\ncg-pull,1,10,0.8,0.9\n")
     lines = summary(rows)
-    assert 2 * len(WAYS) == len(lines)
+    assert 4 * len(WAYS) == len(lines)
     assert (120.0, 100.0, 150.0) == (
         lines[0].throughput.middle,
         lines[0].throughput.least,
@@ -132,40 +135,65 @@ def test_the_report_of_some_rows(tmp_path):
     )
     write_report(lines, Setting(), tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
-    for name in ("throughput", "latency", "changing"):
+    for name in ("share", "throughput", "latency", "changing"):
         assert {f"{name}.png", f"{name}.svg"} <= names
     page = (tmp_path / "report.html").read_text()
-    assert 3 == page.count("data:image/png;base64,")
+    assert 4 == page.count("data:image/png;base64,")
     assert "CG, delegated" in page
 
 
-def test_a_slowed_process_gets_its_part_of_the_time(tmp_path):
-    """And all that it has started; afterwards it runs as before."""
-    count = f"""
-import time
-with open({str(tmp_path / "ticks")!r}, "w") as ticks:
-    while True:
-        time.sleep(0.005)
-        print(file=ticks, flush=True)
-"""
-    start = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {count!r}])"
-    parent = subprocess.Popen([sys.executable, "-c", start], start_new_session=True)
-    ticks = tmp_path / "ticks"
+def test_one_delay_needs_no_figure_over_delays(tmp_path):
+    """The part of the limit is told all the same; of nothing there is nothing to see."""
+    row = Outcome("kg", "pull", 1.0, "sleep", 0, throughput=5.5, limit=10.0, messages=7)
+    write_report(summary([row]), Setting(), tmp_path)
+    assert {"report.html", "share.png", "share.svg"} == {path.name for path in tmp_path.iterdir()}
+    write_report([], Setting(), tmp_path)
+    assert "data:image" not in (tmp_path / "report.html").read_text()
 
-    def counted(seconds):
-        before = ticks.stat().st_size
-        time.sleep(seconds)
-        return ticks.stat().st_size - before
 
-    try:
-        while not ticks.exists():
-            time.sleep(0.05)
-        with slowed([parent.pid], 0.3):
-            slow = counted(4)
-        assert 0.15 < slow / counted(4) < 0.5
-    finally:
+@pytest.fixture
+def family():
+    """A process and one that it has started."""
+    sleep = [sys.executable, "-c", "import time; time.sleep(1000)"]
+    start = f"import subprocess; child = subprocess.Popen({sleep}); print(child.pid, flush=True)"
+    command = [sys.executable, "-c", f"{start}; child.wait()"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as parent:
+        yield [parent.pid, int(parent.stdout.readline())]
         os.killpg(parent.pid, signal.SIGKILL)
-        parent.wait()
+
+
+def are_paused(processes):
+    """Whether each of them is, as the kernel says."""
+    states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][1] for pid in processes]
+    return [state == "T" for state in states]
+
+
+def test_a_slowed_process_gets_its_part_of_the_time(family):
+    """And all that it has started."""
+    turns = []
+
+    def wait(seconds):
+        is_pause = len(turns) % 2 == 1
+        until(lambda: are_paused(family) == [is_pause] * 2)
+        turns.append(seconds)
+        return len(turns) > 6
+
+    pause_in_turns(family[:1], 0.3, wait)
+    assert 7 == len(turns)
+    assert 0.3 == pytest.approx(sum(turns[:6:2]) / sum(turns[:6]))
+
+
+def test_who_was_slowed_runs_afterwards(family):
+    """However it ends."""
+
+    def fail():
+        with slowed(family[:1], 0.3):
+            until(lambda: all(are_paused(family)))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    until(lambda: not any(are_paused(family)))
 
 
 def test_the_place_of_a_process_that_is_gone_is_taken(tmp_path):

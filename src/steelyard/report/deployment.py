@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import PercentFormatter
 
 from steelyard.report.figures import LOOK
 from steelyard.report.rendering import as_png, as_text, rendered
@@ -162,8 +164,12 @@ def summary(rows: "Sequence[Outcome]") -> list[Line]:
 
 
 def write_report(lines: Sequence[Line], setting: "Setting", folder: Path) -> None:
-    """throughput, latency and changing as PNG and SVG, and report.html with all of them."""
-    figures = {"throughput": throughput_figure(lines), "latency": latency_figure(lines)}
+    """Figures as PNG and SVG, and report.html with all of them."""
+    figures = {
+        "share": share_figure(lines),
+        "throughput": throughput_figure(lines),
+        "latency": latency_figure(lines),
+    }
     if (folder / "series.csv").exists():
         figures["changing"] = changing_figure(folder / "series.csv")
     pictures = {}
@@ -181,12 +187,60 @@ def write_report(lines: Sequence[Line], setting: "Setting", folder: Path) -> Non
     (folder / "report.html").write_text(page, "utf-8")
 
 
+def share_figure(lines: Sequence[Line]) -> Figure | None:
+    """The part of the limit that each way reaches at the longest delay."""
+    longest = max((line.delay for line in lines), default=0.0)
+    told = [line for line in lines if (line.data, line.delay) == ("tw", longest) and line.share]
+    kinds = [kind for kind in ("no", "sleep", "executors") if any(x.hetero == kind for x in told)]
+    if not kinds:
+        return None
+    ways = [way for way in reversed(NAMES) if any(line.scheme == way for line in told)]
+    with mpl.rc_context(LOOK):
+        size = (2.6 + 3.4 * len(kinds), 0.4 * len(ways) + 1.5)
+        figure = Figure(figsize=size, layout="constrained")
+        panels = figure.subplots(1, len(kinds), squeeze=False, sharey=True)[0]
+        for axes, kind in zip(panels, kinds, strict=True):
+            for line in told:
+                if line.hetero == kind:
+                    _share(axes, ways.index(line.scheme), line)
+            axes.set(title=_CLUSTERS[kind], xlim=(0, 1.18), xlabel="part of the limit")
+            axes.xaxis.set_major_formatter(PercentFormatter(1))
+            axes.axvline(1, color="#888", linestyle=":")
+            axes.grid(axis="y", visible=False)
+        panels[0].set_yticks(range(len(ways)), [NAMES[way] for way in ways])
+        keys = [
+            Line2D([], [], color="#444", marker="o", label="while workers work (and the range)"),
+            Line2D(
+                [],
+                [],
+                color="#444",
+                marker="o",
+                fillstyle="none",
+                linestyle="",
+                label="by the clock",
+            ),
+        ]
+        figure.legend(handles=keys, loc="outside lower center", ncols=2)
+    return figure
+
+
+def _share(axes: Axes, place: int, line: Line) -> None:
+    colour = _STYLES[line.scheme][0]
+    assert line.share is not None
+    axes.plot(line.share.middle, place, marker="o", fillstyle="none", color=colour)
+    if line.working is None:
+        return
+    axes.plot([line.working.least, line.working.most], [place, place], color=colour, linewidth=3)
+    axes.plot(line.working.middle, place, marker="o", color=colour)
+    axes.text(1.03, place, f"{line.working.middle:.0%}", va="center")
+
+
 def throughput_figure(lines: Sequence[Line]) -> Figure | None:
     """Messages a second over the delay, beside the limit; as the paper's figures have it."""
     kinds = [
         kind
         for kind in ("no", "sleep")
-        if any(line.hetero == kind and line.throughput for line in lines)
+        if len({line.delay for line in lines if line.hetero == kind and line.throughput}) > 1
     ]
     if not kinds:
         return None
@@ -233,11 +287,7 @@ def _over_delay(axes: Axes, lines: Sequence[Line]) -> None:
         marker="_",
         label="the limit",
     )
-    axes.set(xlabel="delay (ms)", ylabel="messages a second", xscale="log")
-    if len(delays) > 1:
-        axes.set_yscale("log")
-    else:
-        axes.set_ylim(0, None)
+    axes.set(xlabel="delay (ms)", ylabel="messages a second", xscale="log", yscale="log")
     axes.set_xticks(delays, [f"{delay:g}" for delay in delays])
     axes.minorticks_off()
 

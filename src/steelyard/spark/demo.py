@@ -132,7 +132,7 @@ def compare(
     with _shuffle_partitions(spark, setting.workers):
         for name, number in zip(WAYS, batches, strict=True):
             stream = spark.readStream.schema(files.schema).option("maxFilesPerTrigger", 1)
-            read = stream.parquet(str(_first_files(folder, number)))
+            read = stream.parquet(str(_first_files(folder, number, f"files of {name}")))
             # The time of the micro-batch, the same when it is replayed.
             pages = read.withColumn("came", F.current_timestamp())
             if name == "key grouping":
@@ -156,10 +156,10 @@ def compare(
     return runs, keys
 
 
-def _first_files(folder: Path, number: int) -> Path:
+def _first_files(folder: Path, number: int, name: str) -> Path:
     """A folder with so many of the stream's files: a query over it ends by itself."""
-    made = folder / f"first {number}"
-    made.mkdir(exist_ok=True)
+    made = folder / name
+    made.mkdir()
     for file in sorted((folder / "in").iterdir())[:number]:
         os.link(file, made / file.name)
     return made

@@ -77,7 +77,8 @@ def create(servers: str, name: str) -> None:
         from confluent_kafka.cimpl import NewTopic
     except ImportError as error:
         raise ValueError(
-            "words are sent to Kafka by confluent-kafka: install steelyard[deploy]"
+            "words are sent to Kafka by confluent-kafka: install it with 'pip install "
+            '".[deploy]"\' in a clone of steelyard'
         ) from error
     admin = AdminClient({"bootstrap.servers": servers})
     try:

@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -26,23 +26,28 @@ def executors_of(spark: SparkSession) -> list[int]:
 def slowed(processes: Sequence[int], speed: float) -> Iterator[None]:
     """Let processes, and all that they start, run for this part of the time only."""
     is_over = threading.Event()
-
-    def run() -> None:
-        try:
-            while not is_over.wait(_CYCLE * speed):
-                _signal(processes, signal.SIGSTOP)
-                is_over.wait(_CYCLE * (1 - speed))
-                _signal(processes, signal.SIGCONT)
-        finally:
-            _signal(processes, signal.SIGCONT)
-
-    thread = threading.Thread(target=run, daemon=True)
+    arguments = (processes, speed, is_over.wait)
+    thread = threading.Thread(target=pause_in_turns, args=arguments, daemon=True)
     thread.start()
     try:
         yield
     finally:
         is_over.set()
         thread.join()
+
+
+def pause_in_turns(processes: Sequence[int], speed: float, wait: Callable[[float], bool]) -> None:
+    """Let them run and pause them, until the one who waits for some seconds says that it is over.
+
+    Whatever happens they run in the end.
+    """
+    try:
+        while not wait(_CYCLE * speed):
+            _signal(processes, signal.SIGSTOP)
+            wait(_CYCLE * (1 - speed))
+            _signal(processes, signal.SIGCONT)
+    finally:
+        _signal(processes, signal.SIGCONT)
 
 
 def _signal(roots: Sequence[int], what: signal.Signals) -> None:

@@ -5,9 +5,10 @@ again, so that an experiment that was stopped goes on where it was.
 """
 
 import csv
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from statistics import median
 
@@ -31,14 +32,18 @@ from steelyard.spark.session import STATE_IN_ROCKSDB, session
 _LOAD = 0.8
 """Of what key grouping can do: what is offered where latencies are measured."""
 
-_WARM_SECONDS, _WARM = 5.0, {"cg-delegated": 5, "cg-pull": 2}
-"""Of work in a micro-batch before anything is measured, and how many of those; else one."""
+_SHORT, _GLIMPSE = 5.0, 1.5
+"""Seconds of work in a micro-batch that is not measured: to learn from, or only to wake up."""
+
+_TO_LEARN = {"cg-delegated": 5, "cg-pull": 2, "kg-200": 1}
+"""Short micro-batches before anything is measured; others have a glimpse."""
 
 _SETTLE, _MEASURE = 0.75, 1.0
 """Lengths of a run, at an offered rate."""
 
-_OURS = ("kg", "cg-pull", "cg-delegated")
-"""What is compared most closely."""
+_IN_ALL_RESPECTS = ("kg", "cg-pull", "cg-delegated")
+_IN_ALL_REPETITIONS = ("sg", "pkg", *_IN_ALL_RESPECTS)
+"""What is compared more closely than the others."""
 
 _CHANGING_SLOTS = 16
 _MEASURED_AT_ONCE = 3
@@ -77,10 +82,11 @@ def planned(setting: Setting, data: Sequence[str]) -> list[Run]:
     others once; where workers are alike there is nothing to draw, so short delays are run once.
     """
     longest, shorter = setting.longest, sorted(set(setting.delays) - {setting.longest})
-    ours = [way for way in setting.ways if way in _OURS]
+    closely = [way for way in setting.ways if way in _IN_ALL_REPETITIONS]
+    ours = [way for way in setting.ways if way in _IN_ALL_RESPECTS]
     runs = []
     for seed in range(setting.choices):
-        drawn = [way for way in setting.ways if way != "kg-200" or seed < setting.repetitions]
+        drawn = setting.ways if seed < setting.repetitions else closely
         runs += [Run(way, "sleep", seed, longest) for way in drawn]
     alike = range(setting.repetitions if setting.homogeneous else 0)
     runs += [Run(way, "no", seed, longest) for seed in alike[:1] for way in setting.ways]
@@ -88,16 +94,17 @@ def planned(setting: Setting, data: Sequence[str]) -> list[Run]:
         measured = setting.ways if seed == 0 else ours
         runs += [Run(way, "sleep", seed, longest, latency=True) for way in measured]
     runs += [Run(way, "changing", 0, longest) for way in ours]
-    runs += [Run(way, "no", seed, longest) for seed in alike[1:] for way in setting.ways]
     for name in data:
         if name != "tw":
             runs += [Run(way, "sleep", 0, longest, data=name) for way in ours]
+    runs += [Run(way, "executors", 0, longest) for way in ours]
+    runs += [Run(way, "no", seed, longest) for seed in alike[1:] for way in closely]
     for seed in range(setting.repetitions):
         for delay in shorter:
-            runs += [Run(way, "sleep", seed, delay) for way in setting.ways]
+            repeated = setting.ways if seed == 0 else closely
+            runs += [Run(way, "sleep", seed, delay) for way in repeated]
             if setting.homogeneous and seed == 0:
                 runs += [Run(way, "no", seed, delay) for way in setting.ways]
-    runs += [Run(way, "executors", 0, longest) for way in ours]
     return runs
 
 
@@ -151,7 +158,7 @@ class Experiment:
     """By control path: the part of the limit that is expected, and slots that it took to learn."""
 
     def run(self, runs: Sequence[Run]) -> Table:
-        """All that are not done yet: first those on this process's Spark, then on executors."""
+        """All that are not done yet."""
         table = Table(self.out)
         missing = []
         for run in runs:
@@ -159,25 +166,11 @@ class Experiment:
                 self.done(run)
             else:
                 missing.append(run)
-        here = [run for run in missing if run.hetero != "executors"]
-        there = [run for run in missing if run.hetero == "executors"]
-        if here:
-            with self._spark(f"local[{self.setting.workers}]") as spark:
-                self._wake(spark)
-                for run in here:
+        for apart, some in groupby(missing, lambda run: run.hetero == "executors"):
+            with self._executors_apart() if apart else self._waked_here() as spark:
+                for run in some:
                     self._one(spark, run, table)
                     self.done(run)
-        if there:
-            own = self.setting.workers // self._executors
-            with self._spark(f"local-cluster[{self._executors},{own},1024]") as spark:
-                processes = executors_of(spark)
-                if len(processes) != self._executors:
-                    raise RuntimeError(f"{self._executors} executors, and found {len(processes)}")
-                self._wake(spark)
-                with slowed(processes[: self._slow_executors], self.setting.speed):
-                    for run in there:
-                        self._one(spark, run, table)
-                        self.done(run)
         return table
 
     @property
@@ -188,13 +181,41 @@ class Experiment:
     def _slow_executors(self) -> int:
         return max(1, self._executors // 4)
 
-    def _spark(self, master: str) -> AbstractContextManager[SparkSession]:
+    @contextmanager
+    def _waked_here(self) -> Iterator[SparkSession]:
+        """All workers in this machine's one Spark."""
+        with self._spark(f"local[{self.setting.workers}]") as spark:
+            self._wake(spark)
+            yield spark
+
+    @contextmanager
+    def _executors_apart(self) -> Iterator[SparkSession]:
+        """Executors of their own, of which some are slowed when they have waked up."""
+        own = self.setting.workers // self._executors
+        all_there = {
+            "spark.cores.max": str(self.setting.workers),
+            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
+        }
+        master = f"local-cluster[{self._executors},{own},1024]"
+        with self._spark(master, all_there) as spark:
+            self._wake(spark)  # which waits for all of them
+            processes = executors_of(spark)
+            if len(processes) != self._executors:
+                raise RuntimeError(f"{self._executors} executors, and found {len(processes)}")
+            with slowed(processes[: self._slow_executors], self.setting.speed):
+                yield spark
+
+    def _spark(
+        self, master: str, own: Mapping[str, str] | None = None
+    ) -> AbstractContextManager[SparkSession]:
         more = {
             "spark.sql.shuffle.partitions": str(self.setting.workers),
             "spark.driver.memory": "4g",
             "spark.locality.wait": "60s",
             **STATE_IN_ROCKSDB,
             **connector(),
+            **(own or {}),
         }
         return session("steelyard deploy", master, more, self.scratch / "spark.log")
 
@@ -228,8 +249,8 @@ class Experiment:
         wanted = expected * machines.limit * self.setting.length(run.delay)
         messages, batches = self._affordable(words, wanted, 1), 1
         if run.way == "cg-delegated":
-            # The first micro-batch makes room for state; what it taught is followed by the third,
-            # as the second may have begun before it was heard of.
+            # The first micro-batch makes room for state; what it taught, which is more exact than
+            # what short ones did, is followed by the third, as the second may have begun before.
             messages, batches = self._affordable(words, wanted, 3), 3
         slots = cluster.saturate(
             run.way, machines, words.topic, messages, batches, self._control(run)
@@ -245,8 +266,9 @@ class Experiment:
         control = self._control(run)
         if control not in self._learned:
             machines, words = self._machines(run, self.setting.longest), self.words[run.data]
-            batches = _WARM.get(run.way, 1)
-            messages = self._affordable(words, machines.limit * _WARM_SECONDS, batches)
+            batches = _TO_LEARN.get(run.way, 1)
+            seconds = _SHORT if run.way in _TO_LEARN else _GLIMPSE
+            messages = self._affordable(words, machines.limit * seconds, batches)
             slots = cluster.saturate(run.way, machines, words.topic, messages, batches, control)
             warm = Measures(slots, machines.limit)
             took = slots_until(warm.used) if run.way == "cg-delegated" else None
@@ -257,8 +279,8 @@ class Experiment:
         """Where a new query would put workers on other executors, it learns and is measured."""
         outcome = run.outcome
         machines, words = self._machines(run, outcome.delay), self.words[run.data]
-        batches = _WARM[run.way] + _MEASURED_AT_ONCE
-        messages = self._affordable(words, machines.limit * _WARM_SECONDS, batches)
+        batches = _TO_LEARN[run.way] + _MEASURED_AT_ONCE
+        messages = self._affordable(words, machines.limit * _SHORT, batches)
         slots = cluster.saturate(
             run.way, machines, words.topic, messages, batches, self._control(run)
         )
@@ -321,7 +343,7 @@ class Experiment:
         machines = Changing(outcome.delay / 1000, before, place, later=after, change=CHANGE)
         words = self.words[run.data]
         # Who does not learn is slow, and needs no long slots for it.
-        wanted = machines.limit * _WARM_SECONDS * (0.3 if run.way == "kg" else 1.0)
+        wanted = machines.limit * (_GLIMPSE if run.way == "kg" else _SHORT)
         messages = self._affordable(words, wanted, _CHANGING_SLOTS)
         slots = cluster.saturate(
             run.way, machines, words.topic, messages, _CHANGING_SLOTS, self._control(run)

@@ -22,6 +22,9 @@ from steelyard.spark.streaming.grouped import StreamGrouped
 
 Watch = Callable[[Slot], None]
 
+_STARTING = 300.0
+"""Seconds in which the first slot must be over."""
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -62,7 +65,9 @@ class Cluster:
     ) -> list[Slot]:
         """Words that come at a rate: for some seconds to settle, for some that are told of.
 
-        For more, up to twice as many, if there would be fewer than three slots to tell of.
+        It settles from the end of the first slot on: what has come while Spark started is no part
+        of it. For more seconds, up to twice as many, if there would be fewer than three slots to
+        tell of.
         """
         name = f"offered-{uuid.uuid4().hex[:8]}"
         settle, measure = seconds
@@ -70,14 +75,18 @@ class Cluster:
             stream = self._words(servers, name, startingOffsets="latest")
             grouped = ways.grouped(way, stream, self.workers, control)
             query = self._start(grouped, machines, available_now=False)
-            begin = time.time()
+            deadline = time.time() + _STARTING
 
             def told() -> list[Slot]:
-                return [s for s in _stream(grouped).history() if s.time > begin + settle]
+                slots = _stream(grouped).history()
+                return [s for s in slots if s.time > slots[0].time + settle]
 
             def is_over() -> bool:
-                late = (time.time() - begin - settle) / measure
-                return late > 2 or (late > 1 and len(told()) >= 3) or not query.isActive
+                slots = _stream(grouped).history()
+                if not slots or not query.isActive:
+                    return not query.isActive or time.time() > deadline
+                late = (time.time() - slots[0].time - settle) / measure
+                return late > 2 or (late > 1 and len(told()) >= 3)
 
             self._follow(grouped, query, is_over)
         if not query.isActive and query.exception() is not None:

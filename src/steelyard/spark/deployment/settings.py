@@ -28,7 +28,7 @@ class Setting:
     ways: Sequence[str] = WAYS
     messages: int = 6_000_000
     """In a topic: no run takes more."""
-    seconds: float = 40.0
+    seconds: float = 30.0
     """So long a run at the longest delay should take, about; a third of it at the others."""
     repetitions: int = 3
     """Each with other slow workers."""
