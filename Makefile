@@ -13,7 +13,7 @@ SPARK_TESTS := $(QUICK) tests/spark tests/apps src/steelyard/spark src/steelyard
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 20
 
 # The environment is made anew when the pins change.
 .venv/.pinned: requirements.lock
@@ -84,11 +84,16 @@ test-latest: check-machine $(LATEST) ## the Spark tests, and some of streams, on
 	@.venv-latest/bin/python -m pytest $(SPARK_TESTS)
 	@.venv-latest/bin/python -m pytest tests/spark/streaming/test_results.py
 
+.PHONY: test-latest-connect
+test-latest-connect: check-machine $(LATEST) ## the Spark tests on the newest Spark through Connect: both at once
+	@.venv-latest/bin/python -m pytest --connect $(SPARK_TESTS)
+	@.venv-latest/bin/python -m pytest tests/spark/streaming/test_results.py
+
 .PHONY: test-all
 test-all: test test-browser test-cluster test-streaming test-kafka test-deployment test-latest test-connect ## all
 
 .PHONY: deploy
-deploy: setup ## the paper's deployment on Spark and Kafka (hours)
+deploy: setup ## the paper's deployment on Spark and Kafka (two hours)
 	@$(BIN)/steelyard deploy --out deployment
 
 .PHONY: lint

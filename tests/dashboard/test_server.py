@@ -18,6 +18,7 @@ from steelyard.cli import app
 from steelyard.dashboard.runs import Finished, Run
 from steelyard.dashboard.server import DashboardServer
 from tests.dashboard.model import NASTY, slot
+from tests.waiting import PATIENCE
 
 RUN = Run(NASTY, Finished([slot(1, [1, 1])]))
 
@@ -121,7 +122,7 @@ def test_without_bokeh_there_is_a_sentence(command, monkeypatch):
     monkeypatch.setitem(sys.modules, "bokeh", None)
     failed = CliRunner().invoke(app, command)
     assert failed.exit_code == 2, failed.output
-    assert "install it with 'pip install \"steelyard[dashboard]\"'" in failed.output
+    assert "needs bokeh: install it with 'pip install \".[dashboard]\"' in a clone" in failed.output
 
 
 class Command:
@@ -145,7 +146,7 @@ class Command:
 
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)
-        told, _ = self.process.communicate(timeout=60)
+        told, _ = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, told
 
     def __enter__(self):

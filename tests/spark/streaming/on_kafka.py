@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 import steelyard as sy
 from steelyard.spark.session import CHECKPOINTS_ON_DISK, STATE_IN_ROCKSDB
+from tests.waiting import until
 
 MESSAGES, WORKERS = 200_000, 4
 SCRIPT = Path(__file__).parents[3] / "scripts" / "kafka"
@@ -46,16 +47,17 @@ def start_spark():
     return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
 
 
-def run_until(condition, start, seconds=300):
+def run_until(condition, start):
     """Run a query until something holds; one that lost the broker is started again, as one does."""
-    deadline, queries = time.time() + seconds, [start()]
+    queries = [start()]
+
+    def start_again():
+        if not queries[-1].isActive:
+            assert len(queries) < 4, str(queries[-1].exception())[:2000]
+            queries.append(start())
+
     try:
-        while not condition():
-            if not queries[-1].isActive:
-                assert len(queries) < 4, str(queries[-1].exception())[:2000]
-                queries.append(start())
-            assert time.time() < deadline, "it takes too long"
-            time.sleep(0.1)
+        until(condition, start_again)
     finally:
         queries[-1].stop()
 

@@ -1,6 +1,5 @@
 """Small streams, queries over them, and the truth to compare with."""
 
-import time
 import uuid
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import steelyard as sy
+from tests.waiting import until
 
 FILES, EACH = 4, 2000
 SCHEMA = "page string, id long, at timestamp"
@@ -85,9 +85,7 @@ def truth(rows):
 
 def heard(grouped, slots):
     """The history, once the reports of so many slots have arrived."""
-    deadline = time.time() + 30
-    while len(grouped.history()) < slots and time.time() < deadline:
-        time.sleep(0.05)
+    until(lambda: len(grouped.history()) >= slots)
     return grouped.history()
 
 

@@ -2,19 +2,23 @@
 
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
-import time
+from contextlib import closing, contextmanager
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from bokeh.client import pull_session
 from typer.testing import CliRunner
 
 from steelyard.cli import app
 from steelyard.report.demo import demo_page
 from steelyard.spark.demo import Setting, compare
+from tests.waiting import PATIENCE, until
 
 pytestmark = [
     pytest.mark.streaming,
@@ -63,7 +67,7 @@ def test_files_are_counted_into_files(files, tmp_path, placement):
     assert ran.exit_code == 0, ran.output
     best = {}
     for row in written(tmp_path / "out"):
-        best[row["key"]] = max(best.get(row["key"], (0, 0)), (row["count"], row["sum(id)"]))
+        best[row["page"]] = max(best.get(row["page"], (0, 0)), (row["count"], row["sum(id)"]))
     assert (1500, sum(range(1, 3000, 2))) == best["hot"]
     assert (3000, sum(range(3000))) == tuple(map(sum, zip(*best.values(), strict=True)))
     assert "hot: 'hot' 50%" in ran.output
@@ -81,6 +85,37 @@ def test_windows_and_expressions(files):
     assert ran.exit_code == 0, ran.output
     assert "HOT" in ran.output
     assert "2,999" in ran.output or "2999" in ran.output
+
+
+@pytest.mark.parametrize(("key", "name"), [("page", "page"), ("upper(page)", "key_")])
+def test_a_column_named_key_stays_what_it_is(tmp_path, key, name):
+    """Of the data, if the key is another one: it can be aggregated."""
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"page": ["a", "a", "b"], "key": [5, 7, 6]}), tmp_path / "in" / "0.pq")
+    arguments = ("--source", "parquet", "--path", tmp_path / "in", "--key", key, "--once")
+    ran = run(*arguments, "--agg", "max:key", "--sink", "parquet", "--out", tmp_path / "out")
+    assert ran.exit_code == 0, ran.output
+    found = {row[name].lower(): row["max(key)"] for row in written(tmp_path / "out")}
+    assert {"a": 7, "b": 6} == found
+
+
+def test_nothing_new_is_told(files, tmp_path):
+    """Started again from its checkpoint, when all was read."""
+    arguments = ("--source", "parquet", "--path", files, "--key", "page", "--once")
+    own = ("--control", tmp_path / "control", "--checkpoint", tmp_path / "checkpoint")
+    assert "nothing new" not in run(*arguments, *own).output
+    again = run(*arguments, *own)
+    assert again.exit_code == 0, again.output
+    assert "There was nothing new to read." in again.output
+
+
+def test_a_port_in_use_gets_a_sentence(spark):
+    """Before anything is read."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        failed = run("--key", "value", "--metrics-port", port)
+    assert failed.exit_code == 2, failed.output
+    assert f"port: 127.0.0.1:{port} cannot be used" in " ".join(failed.output.split())
 
 
 def test_words_of_text(tmp_path):
@@ -126,35 +161,90 @@ def test_results_are_not_mixed_with_those_of_another_run(files, tmp_path):
     assert "has results already" in " ".join(failed.output.replace("│", " ").split())
 
 
-def test_ctrl_c_is_a_clean_end(tmp_path):
-    """In the middle of its work, as a terminal sends it: no failure, and Spark is gone."""
-    command = [sys.executable, "-m", "steelyard.cli", "stream", "--key", "value % 10"]
-    command += ["--rate", "5000", "--workers", "2", "--master", "local[2]"]
-    command += ["--control", str(tmp_path / "control")]
-    with (tmp_path / "log").open("wb") as log:
+@contextmanager
+def program(log, *arguments):
+    """A command in a process group of its own, as a terminal starts it."""
+    with log.open("wb") as file:
         started = subprocess.Popen(
-            command,
-            stdout=log,
+            [sys.executable, "-m", "steelyard.cli", *map(str, arguments)],
+            stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             env={**os.environ, "COLUMNS": "100", "TERM": "dumb"},
         )
     try:
-        deadline = time.time() + 120
-        while not list((tmp_path / "control" / "pins").glob("*/*")):  # a task is at work
-            assert time.time() < deadline, "it takes too long"
-            assert started.poll() is None, (tmp_path / "log").read_text()
-            time.sleep(0.1)
-        time.sleep(8)
-        os.killpg(started.pid, signal.SIGINT)
-        assert 0 == started.wait(60), (tmp_path / "log").read_text()[-2000:]
+        yield started
     finally:
         if started.poll() is None:
             os.killpg(started.pid, signal.SIGKILL)
-    text = (tmp_path / "log").read_text()
-    assert "Stopping" in text
-    assert "failed" not in text
-    assert "messages in" in text
+            started.wait()
+
+
+def interrupt(started, log):
+    """Press Ctrl-C, which ends it well."""
+    os.killpg(started.pid, signal.SIGINT)
+    assert 0 == started.wait(PATIENCE), log.read_text()[-2000:]
+    assert "Stopping" in log.read_text()
+    assert "failed" not in log.read_text()
+
+
+def wait(is_so, started, log):
+    """Until it is so, and the program still runs; what is so."""
+
+    def check():
+        assert started.poll() is None, log.read_text()
+
+    return until(is_so, check)
+
+
+def page_in(log):
+    """Where the page is, once the program has told."""
+    told = re.search(r"The page is (http://127[.]0[.]0[.]1:[0-9]+/)", log.read_text())
+    return told and told[1]
+
+
+def shown_bars(page):
+    """Messages of each worker, of all runs that a browser would now see on the page."""
+    with closing(pull_session(url=page)) as session:
+        runs = [source.data["messages"] for source in _bars(session.document)]
+    return [list(messages) for messages in runs]
+
+
+def _bars(document):
+    names = (f"bars_data_{number}" for number in range(3))
+    found = (document.select_one({"name": name}) for name in names)
+    return [source for source in found if source is not None]
+
+
+def test_ctrl_c_is_a_clean_end(tmp_path):
+    """In the middle of its work, which was live on a page: no failure, and Spark is gone."""
+    log = tmp_path / "log"
+    arguments = ("--key", "value % 10", "--rate", 5000, "--workers", 2, "--master", "local[2]")
+    control = tmp_path / "control"
+    with program(log, "stream", *arguments, "--control", control, "--ui") as started:
+        page = wait(lambda: page_in(log), started, log)
+        wait(lambda: list((control / "pins").glob("*/*")), started, log)  # a task is at work
+        (messages,) = wait(lambda: _any(shown_bars(page)), started, log)
+        assert 2 == len(messages)
+        interrupt(started, log)
+    assert "messages in" in log.read_text()
+
+
+def _any(bars):
+    """The bars if every run has some."""
+    return bars if bars and all(map(any, bars)) else None
+
+
+def test_the_demo_on_a_page(tmp_path):
+    """Both ways side by side, which stay there until Ctrl-C."""
+    log = tmp_path / "log"
+    small = ("--workers", 2, "--slow", 1, "--messages", 20_000, "--batches", 2)
+    with program(log, "demo", *small, "--html", tmp_path / "demo.html", "--ui") as started:
+        page = wait(lambda: page_in(log), started, log)
+        wait(lambda: "times as much a second" in log.read_text(), started, log)
+        assert [20_000, 20_000] == [sum(messages) for messages in shown_bars(page)]
+        interrupt(started, log)
+    assert (tmp_path / "demo.html").exists()
 
 
 def test_the_demo_at_a_small_size(spark, tmp_path):

@@ -18,7 +18,7 @@ pytestmark = [
     ("settings", "sentence"),
     [
         ({"placement": "push"}, "placement must be 'pull' or 'delegated', got 'push'"),
-        ({"placement": "delegated"}, "placement='delegated' needs a control path"),
+        ({"placement": "delegated"}, "control=, a folder that the driver and all"),
         ({"placement": "delegated", "workers": 3, "control": "c"}, "each of 3 workers needs a"),
         ({"placement": "delegated", "control": "c", "tasks_per_worker": 2}, "give virtual_workers"),
         ({"virtual_workers": 0}, "virtual_workers must be a whole number"),
@@ -27,6 +27,7 @@ pytestmark = [
         ({"control": "ftp://host/path"}, "must be a folder on a local disk or a shared mount"),
         ({"control": "/proc/nowhere"}, "cannot be written"),
         ({"slot": "soon"}, "slot must be a length of time such as"),
+        ({"period": "soon"}, "period must be a length of time such as .*, got 'soon'"),
         ({"slot": 0}, "slot must be a whole number"),
         ({"period": 2}, "period is for placement='delegated'"),
         ({"window": "1 hour"}, "window needs time"),

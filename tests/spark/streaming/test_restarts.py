@@ -3,7 +3,6 @@
 import itertools
 import shutil
 import threading
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,6 +27,7 @@ from tests.spark.streaming.running import (
     table,
     truth,
 )
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.streaming,
@@ -135,9 +135,7 @@ def test_two_queries_on_one_control_path_are_refused(stream, rows, tmp_path):
     writer = first.writeStream.outputMode("update").format("memory").queryName("first_of_two")
     running = writer.option("checkpointLocation", str(tmp_path / "first")).start()
     try:
-        deadline = time.time() + 60
-        while not owner.exists() and time.time() < deadline:
-            time.sleep(0.05)
+        until(owner.exists)
         second = group(stream, tmp_path).aggregate(sy.Count())
         sentence = f"is in use by the query {running.id}; give each query a path"
         with pytest.raises(Exception, match=sentence):
@@ -148,10 +146,7 @@ def test_two_queries_on_one_control_path_are_refused(stream, rows, tmp_path):
         running.stop()
     written = [tuple(row) for row in first.sparkSession.table("first_of_two").collect()]
     assert truth(rows) == last_of(written)
-    deadline = time.time() + 30
-    while owner.exists() and time.time() < deadline:
-        time.sleep(0.05)
-    assert not owner.exists(), "a query that ended leaves the path to others"
+    until(lambda: not owner.exists())  # a query that ended leaves the path to others
 
 
 @pytest.mark.faults
