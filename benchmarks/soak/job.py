@@ -4,6 +4,7 @@ It counts FOLDER/in into FOLDER/out, from its checkpoint if there is one, until 
 the number of files and all of them were read. It is a program of its own because it is killed.
 """
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -53,16 +54,18 @@ def main(placement: str, given: str) -> None:
 
 
 def _is_done(folder: Path) -> bool:
-    """Every file was read, by Spark's own log of them, and the last micro-batch is committed."""
-    last = folder / "last"
-    if not last.exists():
+    """Every file was read, by Spark's own logs, in micro-batches that are committed."""
+    last, checkpoint = folder / "last", folder / "checkpoint"
+    newest = _newest(checkpoint / "commits")
+    if not last.exists() or newest < 0:
         return False
-    log = folder / "checkpoint" / "sources" / "0"
-    lines = [line for entry in log.glob("[0-9]*") for line in entry.read_text().splitlines()]
+    # Spark logs the files that it has found before it begins a micro-batch with them.
+    (source,) = (checkpoint / "offsets" / str(newest)).read_text().splitlines()[2:]
+    entries = (checkpoint / "sources" / "0").glob("[0-9]*")
+    done = [e for e in entries if int(e.name.split(".")[0]) <= json.loads(source)["logOffset"]]
+    lines = [line for entry in done for line in entry.read_text().splitlines()]
     read = {line.split('"path":"')[1].split('"')[0] for line in lines if '"path":"' in line}
-    offsets = _newest(folder / "checkpoint" / "offsets")
-    is_committed = offsets == _newest(folder / "checkpoint" / "commits")
-    return len(read) == int(last.read_text()) and is_committed
+    return len(read) == int(last.read_text())
 
 
 def _newest(log: Path) -> int:
