@@ -1,7 +1,6 @@
 """Fixtures for the tests and for the examples in docstrings."""
 
 import os
-import socket
 import sys
 import uuid
 from collections.abc import Iterator
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.doctest import DoctestItem
 from hypothesis import HealthCheck, settings
+
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,8 +87,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator["SparkSession"]:
     paths = [str(request.config.rootpath), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     # What `builder.remote("local[2]")` does, which knows one port only: two could not run at once.
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     server = builder.config(map=SERVER | {"spark.connect.grpc.binding.port": port}).getOrCreate()
     session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
     yield session

@@ -56,8 +56,7 @@ def main(placement: str, given: str) -> None:
 def _is_done(folder: Path) -> bool:
     """Every file was read, by Spark's own logs, in micro-batches that are committed."""
     last, checkpoint = folder / "last", folder / "checkpoint"
-    newest = _newest(checkpoint / "commits")
-    if not last.exists() or newest < 0:
+    if not last.exists() or (newest := _newest(checkpoint / "commits")) < 0:
         return False
     # Spark logs the files that it has found before it begins a micro-batch with them.
     (source,) = (checkpoint / "offsets" / str(newest)).read_text().splitlines()[2:]
@@ -69,7 +68,9 @@ def _is_done(folder: Path) -> bool:
 
 
 def _newest(log: Path) -> int:
-    return max((int(entry.name) for entry in log.iterdir() if entry.name.isdecimal()), default=-1)
+    return max(
+        (int(entry.name) for entry in log.glob("[0-9]*") if entry.name.isdecimal()), default=-1
+    )
 
 
 if __name__ == "__main__":

@@ -45,13 +45,14 @@ def test_naive_bayes_learns_the_same_through_restarts(spark, tmp_path, placement
     """Failed in a micro-batch and started again: counters are exact, and so the accuracy."""
     rows = spark.createDataFrame(TRAINED, SCHEMA)
     bayes = NaiveBayes(label="class", features=["words"], alpha=0.5)
-    path = tmp_path / "model.parquet"
+    path, written = tmp_path / "model.parquet", []
 
     def learn(batch, number, fails_in=None):
-        if number == fails_in:
-            raise RuntimeError("the sink fails")
+        written.append(number)
         if not batch.isEmpty():
             bayes.model(batch).save(path)
+        if number == fails_in:
+            raise RuntimeError("the sink fails")
 
     def start(sink):
         stream = stream_of(spark, rows, tmp_path / "in", SCHEMA)
@@ -67,6 +68,7 @@ def test_naive_bayes_learns_the_same_through_restarts(spark, tmp_path, placement
     with pytest.raises(StreamingQueryException, match="the sink fails"):
         start(partial(learn, fails_in=1)).awaitTermination()
     start(learn).awaitTermination()
+    assert [0, 1, 1, 2, 3] == written
     expected = bayes.model(bayes.messages(rows).groupBy("feature", "value", "class").count())
     learned = Model.load(path)
     assert expected.counts == learned.counts

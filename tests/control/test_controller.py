@@ -234,6 +234,20 @@ def test_latencies_of_several_slots_are_told_together():
     assert again == slots[0]
 
 
+def test_who_had_nothing_for_a_while_is_not_taken_for_idle(tmp_path):
+    """Short slots are heard together: one in which a worker still had nothing does not compare."""
+    store = ControlStore(tmp_path)
+    loop = controller(4, store=store)
+    model = Model([ROWS * 3] * 4, loop, lag=1)  # 80 ms of work a slot
+    store.drain([3])
+    model.run(3)
+    store.drain([])
+    model.run(12)
+    back = [len(slot.moves) for slot in loop.history if slot.workers[3].state != "drained"]
+    assert 100 == back[0]
+    assert sum(back[1:]) < 10, "all are alike again"
+
+
 def test_a_drained_worker_gets_nothing_until_it_is_refilled(tmp_path):
     """By hand, while it runs."""
     store = ControlStore(tmp_path)

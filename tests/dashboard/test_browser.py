@@ -109,7 +109,9 @@ def test_the_slider_replays(page, finished):
     handle.press("ArrowRight")
     wait_for_slot(page, 2)
     page.get_by_role("button", name="Play").click()
-    wait_for_slot(page, 3)
+    page.wait_for_function(
+        "() => !Bokeh.documents[0].get_model_by_name('place').text.includes('slot 2 of')"
+    )
     page.get_by_role("button", name="Pause").dispatch_event("click")  # it plays: nothing is still
     page.get_by_role("button", name="Latest").click()
     wait_for_slot(page, 40)

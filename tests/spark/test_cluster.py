@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.on_cluster import LARGE, ROWS
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -21,7 +22,10 @@ def on_cluster(folder, names, how="calm", python=sys.executable):
     """What the operations give on a cluster of its own."""
     command = [sys.executable, "-m", "tests.spark.on_cluster", ",".join(names), how, str(folder)]
     env = {**os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": sys.executable}
-    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
+    most = 2 * PATIENCE  # for ten operations, each with a killed executor
+    ran = subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=most, check=False
+    )
     assert ran.returncode == 0, ran.stderr[-3000:]
     return json.loads((folder / "results.json").read_text())
 

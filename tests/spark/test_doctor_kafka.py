@@ -2,13 +2,14 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 
 import pytest
 
+from tests.ports import free_port
 from tests.spark.streaming.on_kafka import kafka
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -28,15 +29,14 @@ with session("produce", "local[2]", {"spark.jars": jars}) as spark:
 
 def test_a_topic_is_sampled_as_it_is(tmp_path):
     """All of a short one, null keys too; of a longer one as much of each partition as it has."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     where = ("--folder", str(tmp_path / "broker"))
     servers, jars = kafka("start", *where, "--port", port), kafka("jars")
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
 
     def run(*command):
         ran = subprocess.run(
-            [sys.executable, *command], env=env, capture_output=True, text=True, timeout=600,
+            [sys.executable, *command], env=env, capture_output=True, text=True, timeout=PATIENCE,
             check=False,
         )  # fmt: skip
         assert ran.returncode == 0, ran.stderr[-3000:]

@@ -12,6 +12,7 @@ from py4j.protocol import Py4JError
 
 from steelyard.spark.failures import SparkFailed
 from steelyard.spark.session import _require_an_answer, _starting, parallelism, session
+from tests.waiting import PATIENCE
 
 
 def test_a_running_session_is_joined_and_left_running(spark):
@@ -39,7 +40,7 @@ def test_a_command_starts_spark_of_its_own_and_stops_it(tmp_path):
         [*command, "--out", str(tmp_path / "zf"), "--master", "local[1]"],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
         check=False,
         env=environment,
     )
@@ -64,7 +65,7 @@ def test_where_spark_does_not_start_there_is_a_sentence(command):
         [sys.executable, "-m", "steelyard.cli", *command, "--master", "nonsense"],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
         check=False,
         env=environment | {"COLUMNS": "200"},
     )

@@ -153,7 +153,10 @@ def stream(
 
         failed, was_stopped = _watch(query, screen)
         grouped.await_reports(query)
-        _tell_last(grouped.history(), screen(), is_all=failed is None and not was_stopped)
+        if grouped.history():
+            console.print(screen())
+        elif failed is None and not was_stopped:
+            console.print(_why_nothing(query))
         if ui and failed is None and not was_stopped:
             stay()
     if failed is not None:
@@ -188,12 +191,10 @@ def _watch(query: "Running", screen: Callable[[], RenderableType]) -> tuple[Exce
     return None if was_stopped else query.exception(), was_stopped
 
 
-def _tell_last(history: "list[Slot]", screen: RenderableType, *, is_all: bool) -> None:
-    """The last screen, if there was anything to show."""
-    if history:
-        console.print(screen)
-    elif is_all:
-        console.print("There was nothing new to read.")
+def _why_nothing(query: "Running") -> str:
+    """Of a query that has ended, and of which there is nothing to show."""
+    has_read = any(progress.numInputRows for progress in query.recentProgress)
+    return "No slot has ended." if has_read else "There was nothing new to read."
 
 
 def _screen(history: "list[Slot]", newest: list[Any], columns: list[str]) -> RenderableType:

@@ -148,9 +148,9 @@ class Controller:
         self._busy += busy
         owned = np.array(self._owned(), float)
         then = np.array(self._owned_in.get(followed, owned), float)
-        # Who had nothing then tells nothing of what it would do now.
+        # Who had nothing in one of the micro-batches cannot be compared with who had something.
         grown = np.divide(owned, then, out=np.zeros(self.workers), where=then > 0)
-        self._is_known |= then > 0
+        self._is_known &= then > 0
         self._rows_now += rows * grown
         self._busy_now += busy * grown
         np.maximum(self._keys, keys, out=self._keys)
@@ -184,7 +184,7 @@ class Controller:
         It lasts for several slots where these are short, as nothing moves in between.
         """
         self._rows_now, self._busy_now = np.zeros((2, self.workers))
-        self._is_known = np.zeros(self.workers, np.bool_)
+        self._is_known = np.ones(self.workers, np.bool_)
 
     def _end_slot(self, batch: int, now: float) -> Slot:
         self._slots += 1
@@ -269,8 +269,10 @@ class Controller:
         if moves:
             self._begin_judging()
         seen = [
-            Measurement(arrivals=float(rows), busy=float(busy))
-            for rows, busy in zip(self._rows_now, self._busy_now, strict=True)
+            Measurement(arrivals=float(rows), busy=float(busy)) if is_known else Measurement()
+            for rows, busy, is_known in zip(
+                self._rows_now, self._busy_now, self._is_known, strict=True
+            )
         ]
         states = ["drained"] * self.workers
         for worker in self._source.assignment.workers:

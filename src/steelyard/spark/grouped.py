@@ -35,7 +35,7 @@ class Grouped(ABC):
         """What happened in a stream, slot by slot."""
         raise ValueError("only a stream has a history")
 
-    def await_reports(self, query: StreamingQuery, seconds: float = 10.0) -> None:
+    def await_reports(self, query: StreamingQuery, seconds: float = 60.0) -> None:
         """Wait until the history of a stream knows of all that its query has done."""
         raise ValueError("only a stream has a history")
 

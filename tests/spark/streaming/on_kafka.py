@@ -6,7 +6,6 @@ program of its own because Spark takes jars only when it starts.
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from pyspark.sql import functions as F
 
 import steelyard as sy
 from steelyard.spark.session import CHECKPOINTS_ON_DISK, STATE_IN_ROCKSDB
+from tests.ports import free_port
 from tests.waiting import until
 
 MESSAGES, WORKERS = 200_000, 4
@@ -103,8 +103,7 @@ def read_by(queries):
 def main(placement, folder):
     """Produce, count, and read back."""
     folder = Path(folder)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     where = ("--folder", str(folder / "broker"))
     servers = kafka("start", *where, "--port", port)
     spark = None

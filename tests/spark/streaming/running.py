@@ -1,5 +1,6 @@
 """Small streams, queries over them, and the truth to compare with."""
 
+import itertools
 import uuid
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,6 +88,12 @@ def heard(grouped, slots):
     """The history, once the reports of so many slots have arrived."""
     until(lambda: len(grouped.history()) >= slots)
     return grouped.history()
+
+
+def calm_shares(slots):
+    """Of all workers while nothing has moved: who moves then, on a busy machine, is by chance."""
+    calm = list(itertools.takewhile(lambda slot: not slot.moves, slots)) or slots[:1]
+    return [worker.share for slot in calm for worker in slot.workers]
 
 
 def group(stream, tmp_path, placement="pull", **settings):

@@ -109,6 +109,14 @@ def test_nothing_new_is_told(files, tmp_path):
     assert "There was nothing new to read." in again.output
 
 
+def test_slots_that_have_not_ended_are_told(files):
+    """What was read is not nothing."""
+    arguments = ("--source", "parquet", "--path", files, "--key", "page", "--once")
+    ran = run(*arguments, "--slot", "1 hour")
+    assert ran.exit_code == 0, ran.output
+    assert "No slot has ended." in ran.output
+
+
 def test_a_port_in_use_gets_a_sentence(spark):
     """Before anything is read."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -134,6 +142,7 @@ def test_words_of_text(tmp_path):
         (["--source", "socket"], "source must be one of kafka, parquet, json, text, rate"),
         (["--source", "parquet"], "source parquet needs --path"),
         (["--source", "kafka"], "source kafka needs --servers and --topic"),
+        (["--source", "kafka", "--servers", "x:1", "--topic", "t"], "source kafka: "),
         (["--sink", "parquet"], "sink parquet needs --out"),
         (["--sink", "kafka"], "sink kafka needs --out-servers (or --servers) and --out-topic"),
         (["--agg", "median"], "agg must be count or one of"),
@@ -224,6 +233,7 @@ def test_ctrl_c_is_a_clean_end(tmp_path):
     with program(log, "stream", *arguments, "--control", control, "--ui") as started:
         page = wait(lambda: page_in(log), started, log)
         wait(lambda: list((control / "pins").glob("*/*")), started, log)  # a task is at work
+        wait((control / "history.jsonl").exists, started, log)  # each look at the page is dear
         (messages,) = wait(lambda: _any(shown_bars(page)), started, log)
         assert 2 == len(messages)
         interrupt(started, log)

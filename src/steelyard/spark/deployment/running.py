@@ -92,7 +92,10 @@ class Cluster:
         if not query.isActive and query.exception() is not None:
             raise RuntimeError(str(query.exception()))
         query.stop()
-        return told()
+        found = told()
+        if not found:
+            raise RuntimeError(f"{way}: no slot was over in time to be measured")
+        return found
 
     def _words(self, servers: str, topic: str, **options: str) -> DataFrame:
         reader = self.spark.readStream.format("kafka").option("subscribe", topic)

@@ -82,7 +82,7 @@ class StreamGrouped(Grouped):
         """What happened, slot by slot: shares, states and latencies of workers, moves, hot keys."""
         return list(self.controller.history)
 
-    def await_reports(self, query: StreamingQuery, seconds: float = 10.0) -> None:
+    def await_reports(self, query: StreamingQuery, seconds: float = 60.0) -> None:
         """Wait until the history knows of all that a query has done, which Spark tells a bit later.
 
         After so many seconds it is taken as it is.

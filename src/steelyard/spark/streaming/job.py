@@ -12,6 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from steelyard.spark.failures import failures_told
+
 Running = StreamingQuery
 """What commands watch and stop."""
 
@@ -44,7 +46,8 @@ class Source:
         The latter is `key`, or longer where the stream has such a column. Lines of text have their
         words in `word`; messages of Kafka have text for a key and a value.
         """
-        frame = self._read(spark)
+        with failures_told(f"source {self.kind}"):
+            frame = self._read(spark)
         if key in frame.columns:
             return frame, key
         name = "key"
@@ -123,6 +126,17 @@ class Sink:
         show: Callable[[DataFrame], None],
     ) -> StreamingQuery:
         """Run the query; `show` gets the results of every micro-batch if they go to the console."""
+        with failures_told(f"sink {self.kind}"):
+            return self._started(results, key, checkpoint, once, show)
+
+    def _started(
+        self,
+        results: DataFrame,
+        key: str,
+        checkpoint: str,
+        once: bool,
+        show: Callable[[DataFrame], None],
+    ) -> StreamingQuery:
         writer = results.writeStream.outputMode("update").option("checkpointLocation", checkpoint)
         if once:
             writer = writer.trigger(availableNow=True)
