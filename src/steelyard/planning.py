@@ -109,6 +109,11 @@ class Planner:
             "plan": None if self._plan is None else self._plan.to_json(),
         }
 
+    @property
+    def counts(self) -> Floats:
+        """What the last plan was made for: messages by bucket, those of earlier ones decayed."""
+        return self._counts
+
     @classmethod
     def resume(cls, saved: Mapping[str, Any]) -> Self:
         """A planner that goes on exactly where the saved one stopped."""

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -330,15 +330,14 @@ class RoutingPlan:
 
     def fields(self) -> dict[str, Any]:
         """Ready for JSON: one number for a whole bucket, [bin, end, bin, end, ...] for others."""
-        buckets: list[int | list[int]] = []
-        first = self._first_cell.tolist()
-        for bucket, where in enumerate(first):
-            if where >= 0:
-                buckets.append(where)
-            else:
-                span = self._span(bucket)
-                pairs = np.stack([self.bins_of[span], self.ends[span]], axis=1)
-                buckets.append(pairs.ravel().tolist())
+        pairs = np.stack([self.bins_of, self.ends], axis=1).ravel().tolist()
+        places = (2 * self.starts).tolist()
+        buckets = [
+            where if where >= 0 else pairs[start:stop]
+            for where, (start, stop) in zip(
+                self._first_cell.tolist(), pairwise(places), strict=True
+            )
+        ]
         return {
             "version": self.version,
             "bins": self.bins,
@@ -360,28 +359,39 @@ class RoutingPlan:
         """The plan whose `fields` these are."""
         try:
             cells = [
-                [(where, WHOLE)]
-                if isinstance(where, int)
-                else list(zip(where[::2], where[1::2], strict=True))
-                for where in fields["buckets"]
+                (where, WHOLE) if isinstance(where, int) else where for where in fields["buckets"]
             ]
             bins, version = fields["bins"], fields["version"]
-            _check_cells(bins, cells)
-            plan = cls.from_cells(bins, cells)
+            # Every source task reads a plan: nothing here is done bucket by bucket but the above.
+            numbers = np.array(list(map(len, cells)), np.int64)
+            flat = np.array(list(chain.from_iterable(cells)))
+            _check_cells(bins, numbers, flat)
+            starts = np.concatenate(([0], np.cumsum(numbers // 2)))
             shares = np.array(fields["shares"], np.float64).reshape(bins)
+            bins_of = flat[::2].astype(np.int32)
+            return cls(bins, starts, bins_of, flat[1::2].copy(), shares, int(version))
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"this is not the JSON of a routing plan: {error!r}") from error
-        return cls(bins, plan.starts, plan.bins_of, plan.ends, shares, int(version))
 
 
-def _check_cells(bins: int, cells: Sequence[Sequence[tuple[int, int]]]) -> None:
-    for bucket, own in enumerate(cells):
-        ends = [end for _, end in own]
-        if not all(isinstance(where, int) and 0 <= where < bins for where, _ in own):
-            raise ValueError(f"bucket {bucket} names a bin outside 0 to {bins - 1}")
-        rising = all(low < high for low, high in pairwise([0, *ends]))
-        if not ends or not rising or ends[-1] != WHOLE:
-            raise ValueError(f"the cells of bucket {bucket} do not end, rising, at {WHOLE}")
+def _check_cells(bins: int, numbers: NDArray[np.int64], flat: NDArray[np.int64]) -> None:
+    """Refuse what are no cells: for every bucket so many numbers, bins and ends in turns."""
+    if not isinstance(bins, int) or flat.dtype != np.int64:
+        raise ValueError("bins and ends of cells must be whole numbers")
+    if (numbers % 2 != 0).any() or (numbers == 0).any():
+        raise ValueError("a bucket needs a bin and an end for each of its cells")
+    owners = np.repeat(np.arange(numbers.size), numbers // 2)
+    outside = np.flatnonzero((flat[::2] < 0) | (flat[::2] >= bins))
+    if outside.size:
+        raise ValueError(f"bucket {owners[outside[0]]} names a bin outside 0 to {bins - 1}")
+    ends, stops = flat[1::2], np.cumsum(numbers // 2)
+    starts = np.concatenate(([0], ends[:-1]))
+    starts[stops[:-1]] = 0
+    wrong = starts >= ends
+    wrong[stops - 1] |= ends[stops - 1] != WHOLE
+    if wrong.any():
+        bucket = owners[np.flatnonzero(wrong)[0]]
+        raise ValueError(f"the cells of bucket {bucket} do not end, rising, at {WHOLE}")
 
 
 def checked_counts(counts: ArrayLike, buckets: int) -> Floats:

@@ -333,10 +333,12 @@ class Controller:
         return np.arange(self._planner.bins, dtype=np.int32)
 
     def _learned(self) -> dict[str, Any]:
-        planner = self._planner.save()
-        del planner["plan"]  # it is in the newest version
-        planner["counts"] = [float(f"{count:.4g}") for count in planner["counts"]]
-        planner["has_counted"] = self._has_counted
+        # Its plan is in the newest version, and its settings are given anew.
+        planner = {
+            "buckets": self._planner.buckets,
+            "counts": [float(f"{count:.4g}") for count in self._planner.counts],
+            "has_counted": self._has_counted,
+        }
         source = None if self._source is None else self._source.save()
         messages, moves = self._so_far
         return {

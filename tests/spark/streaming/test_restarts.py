@@ -173,6 +173,17 @@ def test_a_poison_row_is_named_and_mended(rows, stream, tmp_path, placement):
     assert list(range(FILES * EACH)) == sorted(ids)
 
 
+def test_a_damaged_checkpoint_is_noticed(spark, files, tmp_path):
+    """By Hadoop's checksums of files on a local disk, for which Spark's own are left out."""
+    counts = group(stream_of(spark, files), tmp_path).aggregate(sy.Count())
+    run_into(tmp_path / "out", counts, tmp_path / "checkpoint")
+    last = tmp_path / "checkpoint" / "offsets" / str(FILES - 1)
+    last.write_bytes(last.read_bytes().replace(b'"logOffset":3', b'"logOffset":2'))
+    again = group(stream_of(spark, files), tmp_path).aggregate(sy.Count())
+    with pytest.raises(Exception, match="Checksum error"):
+        run_into(tmp_path / "out", again, tmp_path / "checkpoint")
+
+
 def test_state_of_another_number_of_workers_is_refused(spark, files, tmp_path):
     """By the state itself too, where the control path does not know of it."""
     shutil.copytree(files, tmp_path / "in")
