@@ -27,11 +27,13 @@ BUCKETS, ROWS = 2048, 100_000
 class Model:
     """Micro-batches at full speed: sources follow the version, workers take their time."""
 
-    def __init__(self, speeds, controller, weights=None, clock=float, lag=0, rows=ROWS):
+    def __init__(
+        self, speeds, controller, weights=None, clock=float, lag=0, rows=ROWS, by_plan=True
+    ):
         self.speeds, self.controller = np.array(speeds, float), controller
         self.weights = np.full(BUCKETS, 1 / BUCKETS) if weights is None else weights
         self.batch, self.random, self.clock = -1, np.random.default_rng(1), clock
-        self.lag, self.rows, self.versions = lag, rows, []
+        self.lag, self.rows, self.versions, self.by_plan = lag, rows, [], by_plan
 
     def run(self, batches):
         """The part of all capacity that was used, batch by batch."""
@@ -43,7 +45,9 @@ class Model:
         version = self.versions[max(0, self.batch - self.lag)]
         buckets = self.random.choice(BUCKETS, self.rows, p=self.weights)
         plan = version.plan or Planner(version.owners.size, buckets=BUCKETS).plan
-        owners = version.owners[plan.route(buckets, spread(np.arange(self.rows)))]
+        salts = spread(np.arange(self.rows))
+        virtual = plan.route(buckets, salts) if self.by_plan else buckets % version.owners.size
+        owners = version.owners[virtual]
         rows = np.bincount(owners, minlength=self.speeds.size)
         busy = rows / self.speeds
         counts = np.bincount(buckets, minlength=BUCKETS).astype(np.float32)
@@ -83,10 +87,11 @@ def test_slow_workers_keep_what_they_can_do():
     assert min(used[6:]) >= 0.93
 
 
+@pytest.mark.parametrize("foresees", [True, False])
 @pytest.mark.parametrize("lag", [1, 2])
-def test_what_is_heard_late_is_not_done_twice(lag):
+def test_what_is_heard_late_is_not_done_twice(lag, foresees):
     """Micro-batches that begin before the last one is heard of: slow workers are not stripped."""
-    model = Model([1] * 6 + [0.3] * 2, controller(), zipf(1.0), lag=lag)
+    model = Model([1] * 6 + [0.3] * 2, controller(foresees=foresees), zipf(1.0), lag=lag)
     used = model.run(16)
     assert min(used[4 + 3 * lag :]) >= 0.93
     fewest = min(
@@ -147,6 +152,39 @@ def test_others_that_become_slow_are_helped_together(draw):
     assert used[0] < 0.35
     assert used[3] > 0.7
     assert min(used[4:]) >= 0.92
+
+
+def test_a_plan_and_delegation_do_not_mend_the_same_thing_twice():
+    """Other hot keys are the plan's to mend: nobody moves, and from nothing both are at once."""
+    model = Model([5] * 3 + [3] * 5, controller(), zipf(1.2), lag=1)
+    assert min(model.run(10)[2:]) >= 0.95
+    model.weights = np.roll(model.weights, 99)
+    used = model.run(8)
+    assert max(used[:2]) < 0.6
+    assert min(used[4:]) >= 0.95
+    assert not any(slot.moves for slot in list(model.controller.history)[10:])
+
+
+def test_messages_that_go_by_no_plan_are_not_foreseen():
+    """By key alone, whatever the plan says: workers are judged by what they did."""
+    used = {
+        foresees: Model(
+            [1] * 6 + [0.3] * 2, controller(foresees=foresees), zipf(0.5), lag=1, by_plan=False
+        ).run(16)
+        for foresees in (True, False)
+    }
+    assert min(used[False][10:]) >= 0.93
+    assert max(used[True][10:]) < 0.7, "the plan would have been even"
+
+
+def test_who_has_had_nothing_is_not_judged():
+    """Planned messages, and none of them seen: neither idle nor busy; none planned: idle."""
+    loop = Controller(3, 4, delegation=True, buckets=64)
+    counts = np.ones(64, np.float32)
+    had = [WorkerReport(0, 0, 60, 3.0, 1), WorkerReport(0, 1, 60, 1.0, 1)]
+    slot = loop.finish_batch(0, 3.0, [SourceReport(0, 0, 0, counts, version=1)], had, 0.0)
+    assert ["busy", "idle", "normal"] == [worker.state for worker in slot.workers]
+    assert {1} == {taker for _, _, taker in slot.moves}
 
 
 def test_three_states_alone_take_longer():

@@ -54,10 +54,13 @@ class Controller:
 
     With `delegation` virtual workers move between workers: each worker compares its busy time with
     the fair one, that all would have had if each had got messages as it is fast, and says idle,
-    normal or busy. A micro-batch may have begun before the last one was heard of: what a worker did
-    with the virtual workers of then counts as what it would do with those of now. Without
-    `delegation` (virtual workers are tasks, and whoever is free takes the next) only the plan is
-    renewed.
+    normal or busy. It is not what a worker did that counts, but what it would have to do next: the
+    seconds that it took for a message, times the messages that the newest plan has for it. A plan
+    mends by itself what other hot keys did, and no virtual worker need move for it. Where messages
+    do not go by plan, or are weighed (`foresees=False`), what a worker did is scaled from the
+    virtual workers of then to those of now, as a micro-batch may have begun before the last one was
+    heard of. Without `delegation` (virtual workers are tasks, and whoever is free takes the next)
+    only the plan is renewed.
     """
 
     def __init__(
@@ -73,11 +76,12 @@ class Controller:
         decay: float = 0.5,
         capacities: Sequence[float] | None = None,
         rules: Rules | None = None,
+        foresees: bool = True,
     ) -> None:
         self.workers, self.virtual_workers = workers, virtual_workers
         # Reports of a slot come together and tell of all room: nobody need wait for an idle one.
         self._rules = rules or SteadyRules(proportional=True, patience=1, band=0.02)
-        self._store, self._slot_length = store, slot
+        self._store, self._slot_length, self.foresees = store, slot, foresees
         learned = (store.learned() if store is not None else None) or {}
         newest = store.newest() if store is not None else None
         sizes = None if delegation else capacities_of_tasks(workers, virtual_workers)
@@ -151,6 +155,8 @@ class Controller:
         # Who had nothing in one of the micro-batches cannot be compared with who had something.
         grown = np.divide(owned, then, out=np.zeros(self.workers), where=then > 0)
         self._is_known &= then > 0
+        self._rows_then += rows
+        self._busy_then += busy
         self._rows_now += rows * grown
         self._busy_now += busy * grown
         np.maximum(self._keys, keys, out=self._keys)
@@ -179,10 +185,11 @@ class Controller:
         self._batches, self._seconds, self._working = 0, 0.0, 0.0
 
     def _begin_judging(self) -> None:
-        """Forget what workers did with the virtual workers that they have now.
+        """Forget what workers did until now.
 
-        It lasts for several slots where these are short, as nothing moves in between.
+        What they do counts for several slots where these are short, as nothing moves in between.
         """
+        self._rows_then, self._busy_then = np.zeros((2, self.workers))
         self._rows_now, self._busy_now = np.zeros((2, self.workers))
         self._is_known = np.ones(self.workers, np.bool_)
 
@@ -268,11 +275,10 @@ class Controller:
         moves = self._heed_drained(self._source)
         if moves:
             self._begin_judging()
+        messages, seconds, known = self._ahead(self._source.assignment)
         seen = [
             Measurement(arrivals=float(rows), busy=float(busy)) if is_known else Measurement()
-            for rows, busy, is_known in zip(
-                self._rows_now, self._busy_now, self._is_known, strict=True
-            )
+            for rows, busy, is_known in zip(messages, seconds, known, strict=True)
         ]
         states = ["drained"] * self.workers
         for worker in self._source.assignment.workers:
@@ -282,7 +288,7 @@ class Controller:
             return states, moves
         reports = []
         for worker in self._source.assignment.workers:
-            if not self._is_known[worker]:
+            if not known[worker]:
                 continue
             owned = self._source.assignment.count(worker)
             # The clock is the number of the slot: it never goes back, whatever the machine's does.
@@ -294,6 +300,21 @@ class Controller:
         moves += self._source.acknowledge_all(reports)
         self._begin_judging()
         return states, moves
+
+    def _ahead(
+        self, assignment: Assignment
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        """Messages and busy time of every worker, were all to come again; and of whom it is known.
+
+        Who is planned messages, and had none, is as fast as nobody knows.
+        """
+        if not (self.foresees and self._has_counted):
+            return self._rows_now, self._busy_now, self._is_known
+        shares = np.bincount(assignment.owners, self._planner.plan.shares, self.workers)
+        planned = shares * self._rows_then.sum()
+        had = self._rows_then > 0
+        each = np.divide(self._busy_then, self._rows_then, out=np.zeros(self.workers), where=had)
+        return planned, planned * each, had | (planned == 0)
 
     def _heed_drained(self, source: SourceSide) -> list[Move]:
         """Workers that were drained by hand give all they have; those no longer so come back."""

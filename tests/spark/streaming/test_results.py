@@ -127,6 +127,8 @@ def test_weights_schemes_and_plans(stream, rows, tmp_path):
     )
     shares = [worker.share for worker in heard(schemed, FILES)[-1].workers]
     assert max(shares) < 0.3
+    assert not weighed.controller.foresees, "weights are not messages"
+    assert not schemed.controller.foresees, "no plan is followed"
     plan = sy.plan(rows, "page", workers=4)
     planned = sy.group_by(stream, "page", workers=4, plan=plan)
     assert truth(rows) == last_of(

@@ -94,6 +94,7 @@ def group_stream(
         buckets=key.buckets,
         decay=settings.decay,
         capacities=capacities,
+        foresees=scheme is None and weight is None,
     )
     return StreamGrouped(
         frame=frame,
