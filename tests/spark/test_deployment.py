@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,16 @@ def test_what_cannot_be_is_refused(wrong, sentence):
         Setting(**wrong)
 
 
+def test_a_folder_is_for_runs_that_can_be_compared(tmp_path):
+    """More of the same is added, those of other clusters or lengths are refused."""
+    Setting().keep_in(tmp_path / "out")
+    Setting(delays=(2.0,), repetitions=1, ways=("kg",)).keep_in(tmp_path / "out")
+    with pytest.raises(
+        ValueError, match=r"another setting \(workers 24, not 4; seconds 30, not 10"
+    ):
+        Setting(workers=4, seconds=10).keep_in(tmp_path / "out")
+
+
 def test_every_way_is_planned_on_every_cluster():
     """As often as was asked; latencies only where key grouping was measured before."""
     runs = planned(Setting(repetitions=2, choices=3), ["tw", "sotu_words"])
@@ -60,13 +71,15 @@ def test_every_way_is_planned_on_every_cluster():
             there = [r for r in own if (r.hetero, r.delay, r.data) == (hetero, delay, "tw")]
             assert times == len([run for run in there if not run.latency])
         compared = way in ("kg", "cg-pull", "cg-delegated")
-        assert (2 if compared else 1) == len([run for run in own if run.latency])
+        slow = [run for run in own if run.latency]
+        assert (2 if compared else 1) == len([run for run in slow if run.delay == 1])
+        assert [0.1, 0.3] == [run.delay for run in slow if run.delay < 1]
     assert {run.seed for run in runs if run.way == "cg-pull"} == {0, 1, 2}
     assert {"kg", "cg-pull", "cg-delegated"} == {r.way for r in runs if r.hetero == "executors"}
     for number, run in enumerate(runs):
         if run.latency:
-            before = [r for r in runs[:number] if r.way == "kg" and r.seed == run.seed]
-            assert any(r.hetero == "sleep" and not r.latency for r in before)
+            by_key = replace(run, way="kg", latency=False)
+            assert by_key in runs[:number]
     assert not any(run.latency for run in planned(Setting(ways=["sg"]), ["tw"]))
 
 
@@ -115,9 +128,8 @@ def test_the_report_of_some_rows(tmp_path):
                 own["working"] = rate + (40 if way != "kg" else 0)
                 rows.append(Outcome(way, "pull", 1.0, hetero, seed, **own))
                 rows.append(Outcome(way, "pull", 0.1, hetero, seed, **own))
-            rows.append(
-                Outcome(way, "pull", 1.0, hetero, 0, p50=1.0, p95=2.0, p99=3.0, offered=80.0)
-            )
+            slow = {"p50": 1.0, "p95": 2.0, "p99": 3.0, "offered": 80.0}
+            rows += [Outcome(way, "pull", delay, hetero, 0, **slow) for delay in (0.1, 1.0)]
     (tmp_path / "series.csv").write_text("kg,1,10,0.2,0.3\ncg-pull,1,10,0.8,0.9\n")
     lines = summary(rows)
     assert 4 * len(WAYS) == len(lines)
@@ -135,10 +147,10 @@ def test_the_report_of_some_rows(tmp_path):
     )
     write_report(lines, Setting(), tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
-    for name in ("share", "throughput", "latency", "changing"):
+    for name in ("share", "throughput", "latency", "latency-delays", "changing"):
         assert {f"{name}.png", f"{name}.svg"} <= names
     page = (tmp_path / "report.html").read_text()
-    assert 4 == page.count("data:image/png;base64,")
+    assert 5 == page.count("data:image/png;base64,")
     assert "CG, delegated" in page
 
 

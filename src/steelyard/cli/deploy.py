@@ -73,7 +73,7 @@ def deploy(
         real = _real_words(data)
         names = ["tw"] if quick or real is None or messages < 1_000_000 else ["tw", "sotu_words"]
         runs = planned(setting, names)
-        out.mkdir(parents=True, exist_ok=True)
+        setting.keep_in(out)
     except (ValueError, OSError) as error:
         complain(error)
     # Whoever ends it in the middle leaves no broker behind.

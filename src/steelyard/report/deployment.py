@@ -81,6 +81,8 @@ class Line:
     p99: Spread | None
     copies: Spread | None
     state_bytes: Spread | None
+    imbalance: Spread | None
+    """The busiest worker's busy time against the mean, less one; where workers have machines."""
     converged: Spread | None
     against_kg: Spread | None
     """Times the throughput of key grouping with the same slow workers, while workers work."""
@@ -155,6 +157,7 @@ def summary(rows: "Sequence[Outcome]") -> list[Line]:
                 p99=Spread.of(row.p99 for row in own),
                 copies=Spread.of(row.copies for row in fast),
                 state_bytes=Spread.of(row.state_bytes for row in fast),
+                imbalance=Spread.of(row.imbalance for row in fast),
                 converged=Spread.of(row.converged for row in fast),
                 against_kg=times((row, row.working) for row in fast),
                 most_against_kg=times((row, row.limit) for row in fast),
@@ -169,6 +172,7 @@ def write_report(lines: Sequence[Line], setting: "Setting", folder: Path) -> Non
         "share": share_figure(lines),
         "throughput": throughput_figure(lines),
         "latency": latency_figure(lines),
+        "latency-delays": latency_over_delay_figure(lines),
     }
     if (folder / "series.csv").exists():
         figures["changing"] = changing_figure(folder / "series.csv")
@@ -294,7 +298,8 @@ def _over_delay(axes: Axes, lines: Sequence[Line]) -> None:
 
 def latency_figure(lines: Sequence[Line]) -> Figure | None:
     """Median, 95th and 99th percentile of each way, at what key grouping can just do."""
-    own = [line for line in lines if line.p99 is not None]
+    longest = max((line.delay for line in lines), default=0.0)
+    own = [line for line in lines if line.p99 is not None and line.delay == longest]
     if not own:
         return None
     with mpl.rc_context(LOOK):
@@ -319,6 +324,34 @@ def latency_figure(lines: Sequence[Line]) -> Figure | None:
         axes.set(xlabel="seconds from Kafka until counted: median, 95th, 99th percentile")
         axes.set_xlim(0, 1.12 * max(line.p99.most for line in own if line.p99))
         axes.set_title("at 80 % of what key grouping can do, a quarter of the workers at 30 %")
+    return figure
+
+
+def latency_over_delay_figure(lines: Sequence[Line]) -> Figure | None:
+    """Median and 99th percentile over the delay, as the paper's figure has it."""
+    own = [line for line in lines if line.p50 is not None and line.p99 is not None]
+    delays = sorted({line.delay for line in own})
+    if len(delays) < 2:
+        return None
+    with mpl.rc_context(LOOK):
+        figure = Figure(figsize=(10.8, 4.4), layout="constrained")
+        panels = figure.subplots(1, 2, sharey=True)
+        for axes, title in zip(panels, ("median", "99th percentile"), strict=True):
+            for scheme, (colour, dashes, marker) in _STYLES.items():
+                points = [
+                    (line.delay, (line.p50 if title == "median" else line.p99).middle)
+                    for line in own
+                    if line.scheme == scheme and line.p50 and line.p99
+                ]
+                if points:
+                    look = {"color": colour, "linestyle": dashes, "marker": marker}
+                    axes.plot(*zip(*points, strict=True), label=NAMES[scheme], **look)
+            axes.set(title=title, xlabel="delay (ms)", xscale="log")
+            axes.set_xticks(delays, [f"{delay:g}" for delay in delays])
+            axes.minorticks_off()
+        panels[0].set(ylabel="seconds from Kafka until counted", ylim=(0, None))
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4)
     return figure
 
 

@@ -78,8 +78,9 @@ class Run:
 def planned(setting: Setting, data: Sequence[str]) -> list[Run]:
     """Everything, in the order in which it is run: what tells most comes first.
 
-    Ways that are compared most closely have their latencies measured in every repetition, the
-    others once; where workers are alike there is nothing to draw, so short delays are run once.
+    Ways that are compared most closely have their latencies measured in every repetition at the
+    longest delay, all others once; where workers are alike there is nothing to draw, so short
+    delays are run once.
     """
     longest, shorter = setting.longest, sorted(set(setting.delays) - {setting.longest})
     closely = [way for way in setting.ways if way in _IN_ALL_REPETITIONS]
@@ -105,6 +106,8 @@ def planned(setting: Setting, data: Sequence[str]) -> list[Run]:
             runs += [Run(way, "sleep", seed, delay) for way in repeated]
             if setting.homogeneous and seed == 0:
                 runs += [Run(way, "no", seed, delay) for way in setting.ways]
+    for delay in shorter if "kg" in setting.ways else []:
+        runs += [Run(way, "sleep", 0, delay, latency=True) for way in setting.ways]
     return runs
 
 

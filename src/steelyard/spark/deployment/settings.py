@@ -1,7 +1,9 @@
 """What is run in a deployment experiment, checked before any work starts."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -52,6 +54,25 @@ class Setting:
         for way in self.ways:
             if way not in WAYS:
                 raise ValueError(f"schemes: {way!r} is none of {', '.join(WAYS)}")
+
+    def keep_in(self, folder: Path) -> None:
+        """Take a folder for outcomes; refuse one that holds those of runs that are not like these.
+
+        Delays, ways and repetitions may be others: they are told apart in the table.
+        """
+        path = folder / "setting.json"
+        own = {name: getattr(self, name) for name in ("workers", "messages", "seconds", "speed")}
+        kept = json.loads(path.read_text("utf-8")) if path.exists() else own
+        others = [
+            f"{name} {kept[name]:g}, not {own[name]:g}" for name in own if kept[name] != own[name]
+        ]
+        if others:
+            raise ValueError(
+                f"out: {str(folder)!r} holds runs of another setting ({'; '.join(others)}): "
+                "name another folder, or use that setting again"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(own), "utf-8")
 
     @property
     def longest(self) -> float:
