@@ -99,7 +99,7 @@ def test_measures_of_slots():
     assert 2000 / 13 == told.working
     assert [1000 / 8 / 200, 1.0] == told.used
     assert (20, 200) == told.held
-    assert told.latency(0.99) == pytest.approx(1.06, rel=0.01)
+    assert told.latency(0.99) == pytest.approx(1.12, rel=0.01), "nearly all of a bin"
     assert 1 == slots_until([0.9, 0.9])
     assert 3 == slots_until([0.9, 0.5, 0.9])
 

@@ -314,7 +314,8 @@ class Controller:
         planned = shares * self._rows_then.sum()
         had = self._rows_then > 0
         each = np.divide(self._busy_then, self._rows_then, out=np.zeros(self.workers), where=had)
-        return planned, planned * each, had | (planned == 0)
+        owns = np.bincount(assignment.owners, minlength=self.workers) > 0
+        return planned, planned * each, had | (owns & (planned == 0))
 
     def _heed_drained(self, source: SourceSide) -> list[Move]:
         """Workers that were drained by hand give all they have; those no longer so come back."""
