@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from steelyard.cli.console import complain, console, progress_bar, require_packages
+from steelyard.cli.console import complain, console, numbers, progress_bar, require_packages
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
@@ -27,16 +27,22 @@ def deploy(
     delays: Annotated[
         str, typer.Option(help="Milliseconds that a message takes, with commas between.")
     ] = "0.1,0.3,1",
-    schemes: Annotated[str, typer.Option(help="Ways to group, with commas between.")] = "all",
+    schemes: Annotated[
+        str,
+        typer.Option(help="Of kg, kg-200, sg, pkg, salting, cg-pull, cg-delegated, with commas."),
+    ] = "all",
     workers: Annotated[int, typer.Option(help="Workers; a quarter of them are slow.")] = 24,
     messages: Annotated[int, typer.Option(help="In a topic: no run takes more.")] = 6_000_000,
     repetitions: Annotated[
-        int, typer.Option(help="Of each run; at the longest delay two more, with other slow ones.")
+        int,
+        typer.Option(help="Draws of slow workers; two more at the longest delay. Asides run once."),
     ] = 3,
     hetero: Annotated[
         bool, typer.Option("--hetero", help="Only clusters some of whose workers are slow.")
     ] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="One delay, four ways, once.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Slow workers, 1 ms, four ways, once: in ten minutes.")
+    ] = False,
     servers: Annotated[
         str | None, typer.Option(help="A Kafka cluster to use; else a broker is started here.")
     ] = None,
@@ -48,20 +54,21 @@ def deploy(
     """Measure ways to group a stream on a cluster of which some machines are slow.
 
     Words come from Kafka, workers sleep for the time that a message takes. Throughput is what each
-    way can do at most, latency is at 80 % of what key grouping can do. A run that was stopped goes
-    on where it was.
+    way can do at most, latency is at 80 % of what key grouping's workers can do (so it needs kg).
+    Real words are counted too if they are there and 1,000,000 messages are asked for. A run that
+    was stopped goes on where it was.
     """
     needed = ("pyspark", "pandas", "confluent_kafka", "matplotlib", "jinja2")
     require_packages("the deployment", "deploy", *needed)
-    from steelyard.spark.deployment.broker import running_broker
-    from steelyard.spark.deployment.experiment import Experiment, load, planned
+    from steelyard.spark.deployment.experiment import planned
+    from steelyard.spark.deployment.outcomes import Table as Outcomes
     from steelyard.spark.deployment.settings import WAYS, Setting
 
     try:
-        chosen = WAYS if schemes == "all" else tuple(schemes.split(","))
+        chosen = WAYS if schemes == "all" else tuple(map(str.strip, schemes.split(",")))
         setting = Setting(
             workers=workers,
-            delays=tuple(map(float, delays.split(","))),
+            delays=tuple(numbers("delays", delays)),
             ways=chosen,
             messages=messages,
             repetitions=repetitions,
@@ -76,39 +83,68 @@ def deploy(
         setting.keep_in(out)
     except (ValueError, OSError) as error:
         complain(error)
-    # Whoever ends it in the middle leaves no broker behind.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    table = Outcomes(out)
+    missing = [run for run in runs if table.find(run.outcome) is None]
+    failure = None
+    if missing:
+        failure = _run(setting, missing, out, servers, dict.fromkeys(names, real))
+    from steelyard.report.deployment import summary, write_report
+
+    lines = summary(Outcomes(out).rows)
+    write_report(lines, setting, out)
+    console.print(_shown(lines, setting))
+    console.print(
+        f"All numbers are in {out / 'results.csv'}, the figures in {out / 'report.html'}."
+    )
+    if failure is not None:
+        complain(failure)
+
+
+def _run(
+    setting: "Setting",
+    runs: "list[Run]",
+    out: Path,
+    servers: str | None,
+    data: "dict[str, Path | None]",
+) -> Exception | None:
+    """Whatever it fails of: what was measured until then is kept, and logs are in the folder."""
+    from pyspark.errors import PySparkException
+
+    from steelyard.spark.deployment.broker import delete, running_broker
+    from steelyard.spark.deployment.experiment import Experiment, load
+    from steelyard.spark.failures import sentence_of
+
+    # Whoever ends it in the middle leaves no broker behind, and nobody paused.
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))
     with ExitStack() as cleaning:
         scratch = Path(tempfile.mkdtemp(prefix="steelyard-deploy-"))
         cleaning.callback(shutil.rmtree, scratch, ignore_errors=True)
         progress = cleaning.enter_context(progress_bar())
         bar = progress.add_task("Starting Kafka", total=len(runs))
-        try:
-            address = cleaning.enter_context(running_broker(servers, scratch / "broker"))
-            words = {}
-            for name in names:
-                progress.update(bar, description=f"Sending {name} to Kafka")
-                words[name] = load(address, name, setting.messages, real)
-        except ValueError as error:
-            complain(error)
 
         def watch(run: "Run", slot: "Slot") -> None:
             rate = slot.messages / slot.seconds if slot.seconds else 0.0
             what = {"no": "alike", "sleep": "some slow"}.get(run.hetero, run.hetero)
             progress.update(bar, description=f"{run.way}, {what}: {rate:,.0f} messages/s")
 
-        experiment = Experiment(
-            setting, address, out, scratch, words, watch, lambda _: progress.advance(bar)
-        )
-        table = experiment.run(runs)
-    from steelyard.report.deployment import summary, write_report
-
-    lines = summary(table.rows)
-    write_report(lines, setting, out)
-    console.print(_shown(lines, setting))
-    console.print(
-        f"All numbers are in {out / 'results.csv'}, the figures in {out / 'report.html'}."
-    )
+        try:
+            address = cleaning.enter_context(running_broker(servers, scratch / "broker"))
+            words = {}
+            for name, folder in data.items():
+                progress.update(bar, description=f"Sending {name} to Kafka")
+                words[name] = load(address, name, setting.messages, folder)
+                if servers is not None:
+                    cleaning.callback(delete, servers, words[name].topic.name)
+            experiment = Experiment(
+                setting, address, out, scratch, words, watch, lambda _: progress.advance(bar)
+            )
+            experiment.run(runs)
+        except (ValueError, RuntimeError, PySparkException) as error:
+            kept = [log.name for log in scratch.rglob("*.log") if shutil.copy(log, out)]
+            see = f" (see {', '.join(sorted(kept))} in {out})" if kept else ""
+            return ValueError(f"{sentence_of(str(error))}{see}")
+    return None
 
 
 def _quickly(setting: "Setting", schemes: str) -> "Setting":
@@ -117,7 +153,8 @@ def _quickly(setting: "Setting", schemes: str) -> "Setting":
     less = {**_QUICK, "messages": min(setting.messages, 1_000_000)}
     if schemes != "all":
         less["ways"] = setting.ways
-    return replace(setting, seconds=10.0, repetitions=1, choices=1, **less)  # type: ignore[arg-type]
+    less |= {"repetitions": 1, "choices": 1, "homogeneous": False, "thorough": False}
+    return replace(setting, seconds=10.0, **less)  # type: ignore[arg-type]
 
 
 def _real_words(data: Path | None) -> Path | None:
@@ -130,7 +167,9 @@ def _real_words(data: Path | None) -> Path | None:
 
 
 def _shown(lines: "list[Line]", setting: "Setting") -> Table:
-    table = Table(title=f"{setting.workers} workers; medians, and ranges over {setting.choices}")
+    table = Table(
+        title=f"{setting.workers} workers; medians, and ranges over up to {setting.choices}"
+    )
     columns = (
         "cluster",
         "grouped by",

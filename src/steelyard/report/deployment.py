@@ -86,6 +86,8 @@ class Line:
     converged: Spread | None
     against_kg: Spread | None
     """Times the throughput of key grouping with the same slow workers, while workers work."""
+    clock_against_kg: Spread | None
+    """The same, by the clock."""
     most_against_kg: Spread | None
     """What the limit is of that: no way can do more."""
 
@@ -131,14 +133,15 @@ def summary(rows: "Sequence[Outcome]") -> list[Line]:
         hetero, data, scheme, delay = group
         return (clusters.index(hetero), "" if data == "tw" else data, delay, ways.index(scheme))
 
-    by_key = {row.run[1:]: row.working for row in rows if row.scheme == "kg"}
+    by_key = {row.run[1:]: row for row in rows if row.scheme == "kg"}
 
-    def times(rates: "Iterable[tuple[Outcome, float | None]]") -> Spread | None:
-        """Rates against that of key grouping in the same run."""
+    def times(own: "Iterable[Outcome]", rate: str, of_kg: str = "working") -> Spread | None:
+        """A rate of some runs against one of key grouping with the same slow workers."""
+        pairs = [(getattr(row, rate), by_key.get(row.run[1:])) for row in own]
         return Spread.of(
-            rate / of_kg
-            for row, rate in rates
-            if rate is not None and (of_kg := by_key.get(row.run[1:])) is not None
+            mine / getattr(kg, of_kg)
+            for mine, kg in pairs
+            if mine is not None and kg is not None and getattr(kg, of_kg)
         )
 
     lines = []
@@ -159,8 +162,9 @@ def summary(rows: "Sequence[Outcome]") -> list[Line]:
                 state_bytes=Spread.of(row.state_bytes for row in fast),
                 imbalance=Spread.of(row.imbalance for row in fast),
                 converged=Spread.of(row.converged for row in fast),
-                against_kg=times((row, row.working) for row in fast),
-                most_against_kg=times((row, row.limit) for row in fast),
+                against_kg=times(fast, "working"),
+                clock_against_kg=times(fast, "throughput", "throughput"),
+                most_against_kg=times(fast, "limit"),
             )
         )
     return lines
@@ -184,10 +188,7 @@ def write_report(lines: Sequence[Line], setting: "Setting", folder: Path) -> Non
         picture = as_png(figure)
         (folder / f"{name}.png").write_bytes(picture)
         pictures[name] = as_text(picture)
-    at_most = next((li.most_against_kg for li in lines if li.hetero == "sleep"), None)
-    page = rendered(
-        "deployment.html", lines=lines, setting=setting, pictures=pictures, at_most=at_most
-    )
+    page = rendered("deployment.html", lines=lines, setting=setting, pictures=pictures)
     (folder / "report.html").write_text(page, "utf-8")
 
 
@@ -207,8 +208,9 @@ def share_figure(lines: Sequence[Line]) -> Figure | None:
             for line in told:
                 if line.hetero == kind:
                     _share(axes, ways.index(line.scheme), line)
-            axes.set(title=_CLUSTERS[kind], xlim=(0, 1.18), xlabel="part of the limit")
+            axes.set(title=_CLUSTERS[kind], xlim=(0, 1.36), xlabel="part of the limit")
             axes.xaxis.set_major_formatter(PercentFormatter(1))
+            axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
             axes.axvline(1, color="#888", linestyle=":")
             axes.grid(axis="y", visible=False)
         panels[0].set_yticks(range(len(ways)), [NAMES[way] for way in ways])
@@ -236,7 +238,8 @@ def _share(axes: Axes, place: int, line: Line) -> None:
         return
     axes.plot([line.working.least, line.working.most], [place, place], color=colour, linewidth=3)
     axes.plot(line.working.middle, place, marker="o", color=colour)
-    axes.text(1.03, place, f"{line.working.middle:.0%}", va="center")
+    told = f"{line.working.middle:.0%} ({line.share.middle:.0%})"
+    axes.text(1.03, place, told, va="center")
 
 
 def throughput_figure(lines: Sequence[Line]) -> Figure | None:
@@ -361,8 +364,8 @@ def changing_figure(path: Path) -> Figure:
 
     series: dict[str, list[tuple[int, float]]] = defaultdict(list)
     with path.open(newline="") as file:
-        for scheme, slot, _, _, working in csv.reader(file):
-            series[scheme].append((int(slot), float(working)))
+        for row in csv.DictReader(file):
+            series[row["scheme"]].append((int(row["slot"]), float(row["of_limit_at_work"])))
     with mpl.rc_context(LOOK):
         figure = Figure(figsize=(8, 3.8), layout="constrained")
         axes = figure.subplots()

@@ -4,8 +4,9 @@ import socket
 import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -28,11 +29,11 @@ def running_broker(servers: str | None, folder: Path) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     where = ("--folder", str(folder))
-    address = _script("start", *where, "--port", port)
     try:
-        yield address
+        yield _script("start", *where, "--port", port)
     finally:
-        _script("stop", *where)
+        with suppress(ValueError):  # which would hide why it did not start
+            _script("stop", *where)
 
 
 def connector() -> dict[str, str]:
@@ -69,8 +70,8 @@ class Topic:
         return {self.name: {str(p): start for p in range(self.partitions)}}
 
 
-def create(servers: str, name: str) -> None:
-    """Make a topic, unless it is there."""
+def create(servers: str, prefix: str) -> str:
+    """Make a topic that nobody else has; its name."""
     try:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
@@ -80,38 +81,52 @@ def create(servers: str, name: str) -> None:
             "words are sent to Kafka by confluent-kafka: install it with 'pip install "
             '".[deploy]"\' in a clone of steelyard'
         ) from error
-    admin = AdminClient({"bootstrap.servers": servers})
+    name = f"steelyard-{prefix}-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
     try:
-        if name not in admin.list_topics(timeout=_PATIENCE).topics:
-            made = admin.create_topics([NewTopic(name, SOURCES, 1)])
-            made[name].result(_PATIENCE)
+        admin.create_topics([NewTopic(name, SOURCES, 1)])[name].result(_PATIENCE)
     except KafkaException as error:
         raise ValueError(f"the topic {name} cannot be made at {servers}: {error}") from error
+    return name
 
 
-def fill(servers: str, name: str, words: Sequence[pa.Array]) -> Topic:
+def delete(servers: str, name: str) -> None:
+    """Leave nothing on somebody's cluster; if it cannot be done, it is theirs to do."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
+    with suppress(KafkaException):
+        admin.delete_topics([name])[name].result(_PATIENCE)
+
+
+def fill(servers: str, prefix: str, words: Sequence[pa.Array]) -> Topic:
     """Send words, the keys of messages, to a new topic."""
-    create(servers, name)
-    producer = _producer(servers)
+    name = create(servers, prefix)
+    lost: list[str] = []
+    producer = _producer(servers, lost)
     number = 0
     for chunk in words:
         for word in chunk.to_pylist():
             _send(producer, name, word, number)
             number += 1
         producer.poll(0)
-    if producer.flush(_PATIENCE):
-        raise RuntimeError(f"messages to {servers} were not taken within {_PATIENCE:g} seconds")
+    if producer.flush(_PATIENCE) or lost:
+        why = lost[0] if lost else f"not within {_PATIENCE:g} seconds"
+        raise ValueError(f"{servers} did not take all messages: {why}")
     return Topic(servers, name, number)
 
 
 class Offering:
-    """Words that come at a constant rate, from a thread, until it is closed."""
+    """Words that come at a constant rate, from a thread, until it is closed; then all is gone."""
 
-    def __init__(self, servers: str, name: str, words: pa.Array, rate: float) -> None:
-        create(servers, name)
-        self._topic, self._rate = name, rate
+    def __init__(self, servers: str, words: pa.Array, rate: float) -> None:
+        self._servers, self._rate = servers, rate
+        self.topic = create(servers, "offered")
         self._words: list[str] = words.to_pylist()
-        self._producer = _producer(servers, linger=5)
+        self.lost: list[str] = []
+        """Why messages were not taken."""
+        self._producer = _producer(servers, self.lost, linger=5)
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -123,19 +138,24 @@ class Offering:
         self._is_over.set()
         self._thread.join()
         self._producer.flush(_PATIENCE)
+        delete(self._servers, self.topic)
 
     def _run(self) -> None:
         begin, sent = time.perf_counter(), 0
         while not self._is_over.wait(0.02):
             due = int((time.perf_counter() - begin) * self._rate)
-            for number in range(sent, due):
-                _send(self._producer, self._topic, self._words[number % len(self._words)], number)
-            sent = due
+            while sent < due and not self._is_over.is_set():
+                _send(self._producer, self.topic, self._words[sent % len(self._words)], sent)
+                sent += 1
             self._producer.poll(0)
 
 
-def _producer(servers: str, linger: int = 50) -> Any:
+def _producer(servers: str, lost: list[str], linger: int = 50) -> Any:
     from confluent_kafka import Producer
+
+    def note(error: object, _: object) -> None:
+        if error is not None:
+            lost.append(str(error))
 
     return Producer(
         {
@@ -146,6 +166,8 @@ def _producer(servers: str, linger: int = 50) -> Any:
             "compression.type": "lz4",
             "log_level": 2,
             "queue.buffering.max.messages": 10 * _CHUNK,
+            "delivery.report.only.error": True,
+            "on_delivery": note,
         }
     )
 

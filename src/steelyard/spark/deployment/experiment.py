@@ -4,7 +4,6 @@ A setting and a folder enter; the table of outcomes leaves. Runs that the folder
 again, so that an experiment that was stopped goes on where it was.
 """
 
-import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from steelyard.control.history import Slot
 from steelyard.spark.deployment import ways
 from steelyard.spark.deployment.broker import Topic, connector, fill
 from steelyard.spark.deployment.executors import executors_of, slowed
-from steelyard.spark.deployment.outcomes import Measures, Outcome, Table, slots_until
+from steelyard.spark.deployment.outcomes import Measures, Outcome, Series, Table, slots_until
 from steelyard.spark.deployment.running import Cluster
 from steelyard.spark.deployment.settings import CHANGE, SOURCES, Setting
 from steelyard.spark.machines import Changing, Machines
@@ -38,15 +37,17 @@ _SHORT, _GLIMPSE = 5.0, 1.5
 _TO_LEARN = {"cg-delegated": 5, "cg-pull": 2, "kg-200": 1}
 """Short micro-batches before anything is measured; others have a glimpse."""
 
-_SETTLE, _MEASURE = 0.75, 1.0
-"""Lengths of a run, at an offered rate."""
+_SETTLE, _MEASURE, _LEAST_OFFERED = 0.75, 1.0, 15.0
+"""Lengths of a micro-batch, and seconds at least, at an offered rate."""
 
 _IN_ALL_RESPECTS = ("kg", "cg-pull", "cg-delegated")
 _IN_ALL_REPETITIONS = ("sg", "pkg", *_IN_ALL_RESPECTS)
 """What is compared more closely than the others."""
 
-_CHANGING_SLOTS = 16
+_CHANGING_SLOTS = 12
 _MEASURED_AT_ONCE = 3
+_APART = 10.0
+"""Seconds of a micro-batch on executors of their own, whoever it is."""
 _CHUNK = 1 << 18
 
 
@@ -78,27 +79,31 @@ class Run:
 def planned(setting: Setting, data: Sequence[str]) -> list[Run]:
     """Everything, in the order in which it is run: what tells most comes first.
 
-    Ways that are compared most closely have their latencies measured in every repetition at the
-    longest delay, all others once; where workers are alike there is nothing to draw, so short
-    delays are run once.
+    Ways that are compared most closely are drawn slow workers for most often, and have their
+    latencies measured in every repetition at the longest delay, others once; where workers are
+    alike there is nothing to draw, so short delays are run once.
     """
     longest, shorter = setting.longest, sorted(set(setting.delays) - {setting.longest})
     closely = [way for way in setting.ways if way in _IN_ALL_REPETITIONS]
     ours = [way for way in setting.ways if way in _IN_ALL_RESPECTS]
+    thorough = setting.thorough
     runs = []
     for seed in range(setting.choices):
-        drawn = setting.ways if seed < setting.repetitions else closely
+        drawn = setting.ways if seed < setting.repetitions else ours
         runs += [Run(way, "sleep", seed, longest) for way in drawn]
     alike = range(setting.repetitions if setting.homogeneous else 0)
     runs += [Run(way, "no", seed, longest) for seed in alike[:1] for way in setting.ways]
-    for seed in range(setting.repetitions if "kg" in setting.ways else 0):
-        measured = setting.ways if seed == 0 else ours
+    has_load = "kg" in setting.ways
+    for seed in range(setting.repetitions if has_load else 0):
+        measured = setting.ways if seed == 0 and thorough else ours
         runs += [Run(way, "sleep", seed, longest, latency=True) for way in measured]
-    runs += [Run(way, "changing", 0, longest) for way in ours]
+    changing = ours if thorough else [way for way in ours if way == "cg-delegated"]
+    runs += [Run(way, "changing", 0, longest) for way in changing]
     for name in data:
         if name != "tw":
             runs += [Run(way, "sleep", 0, longest, data=name) for way in ours]
-    runs += [Run(way, "executors", 0, longest) for way in ours]
+    if thorough and setting.executors > 1:
+        runs += [Run(way, "executors", 0, longest) for way in closely]
     runs += [Run(way, "no", seed, longest) for seed in alike[1:] for way in closely]
     for seed in range(setting.repetitions):
         for delay in shorter:
@@ -106,8 +111,8 @@ def planned(setting: Setting, data: Sequence[str]) -> list[Run]:
             runs += [Run(way, "sleep", seed, delay) for way in repeated]
             if setting.homogeneous and seed == 0:
                 runs += [Run(way, "no", seed, delay) for way in setting.ways]
-    for delay in shorter if "kg" in setting.ways else []:
-        runs += [Run(way, "sleep", 0, delay, latency=True) for way in setting.ways]
+    for delay in shorter if has_load else []:
+        runs += [Run(way, "sleep", 0, delay, latency=True) for way in closely]
     return runs
 
 
@@ -141,7 +146,7 @@ def load(servers: str, name: str, messages: int, folder: Path | None) -> Words:
         column = column.slice(0, min(messages, len(column) // SOURCES * SOURCES))
         codes = column.dictionary_encode().indices.to_numpy()
         texts = [column]
-    topic = fill(servers, f"{name}-{messages}", texts)
+    topic = fill(servers, name.replace("_", "-"), texts)
     return Words(topic, codes, texts[0].slice(0, _CHUNK))
 
 
@@ -177,12 +182,8 @@ class Experiment:
         return table
 
     @property
-    def _executors(self) -> int:
-        return 8 if self.setting.workers % 8 == 0 else self.setting.workers
-
-    @property
     def _slow_executors(self) -> int:
-        return max(1, self._executors // 4)
+        return max(1, self.setting.executors // 4)
 
     @contextmanager
     def _waked_here(self) -> Iterator[SparkSession]:
@@ -194,18 +195,19 @@ class Experiment:
     @contextmanager
     def _executors_apart(self) -> Iterator[SparkSession]:
         """Executors of their own, of which some are slowed when they have waked up."""
-        own = self.setting.workers // self._executors
+        executors = self.setting.executors
+        own = self.setting.workers // executors
         all_there = {
             "spark.cores.max": str(self.setting.workers),
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
             "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
         }
-        master = f"local-cluster[{self._executors},{own},1024]"
+        master = f"local-cluster[{executors},{own},1024]"
         with self._spark(master, all_there) as spark:
             self._wake(spark)  # which waits for all of them
             processes = executors_of(spark)
-            if len(processes) != self._executors:
-                raise RuntimeError(f"{self._executors} executors, and found {len(processes)}")
+            if len(processes) != executors:
+                raise RuntimeError(f"{executors} executors, and found {len(processes)}")
             with slowed(processes[: self._slow_executors], self.setting.speed):
                 yield spark
 
@@ -246,23 +248,26 @@ class Experiment:
     # The kinds of runs.
 
     def _throughput(self, cluster: Cluster, run: Run) -> Outcome:
-        """To saturation, in one long micro-batch, after a warm-up."""
+        """To saturation, after a warm-up.
+
+        In a first micro-batch Spark makes room for state; the second one, which follows what was
+        counted in the first, is measured.
+        """
         words, machines = self.words[run.data], self._machines(run, run.delay)
         expected, slots_to_learn = self._warm(cluster, run)
-        wanted = expected * machines.limit * self.setting.length(run.delay)
-        messages, batches = self._affordable(words, wanted, 1), 1
-        if run.way == "cg-delegated":
-            # The first micro-batch makes room for state; what it taught, which is more exact than
-            # what short ones did, is followed by the third, as the second may have begun before.
-            messages, batches = self._affordable(words, wanted, 3), 3
-        slots = cluster.saturate(
-            run.way, machines, words.topic, messages, batches, self._control(run)
-        )
+        messages = self._affordable(words, expected * machines.limit * self._length(run), 2)
+        slots = cluster.saturate(run.way, machines, words.topic, messages, 2, self._control(run))
         made = self._filled(run.outcome, machines.limit, slots, 1)
-        made = replace(made, converged=slots_to_learn)
+        # Whoever learns did so in the warm-up, at the longest delay.
+        is_told = run.delay == self.setting.longest
+        made = replace(made, converged=slots_to_learn if is_told else None)
         if run.way in ("kg-200", "cg-pull"):  # a machine has tasks of any worker
             made = replace(made, used=None, imbalance=None)
         return made
+
+    def _length(self, run: Run) -> float:
+        length = self.setting.length(run.delay)
+        return min(length, _APART) if run.hetero == "executors" else length
 
     def _warm(self, cluster: Cluster, run: Run) -> tuple[float, int | None]:
         """What a way can do on a cluster, about, and what it has learned of it: once for each."""
@@ -283,7 +288,7 @@ class Experiment:
         outcome = run.outcome
         machines, words = self._machines(run, outcome.delay), self.words[run.data]
         batches = _TO_LEARN[run.way] + _MEASURED_AT_ONCE
-        messages = self._affordable(words, machines.limit * _SHORT, batches)
+        messages = self._affordable(words, machines.limit * self._length(run), batches)
         slots = cluster.saturate(
             run.way, machines, words.topic, messages, batches, self._control(run)
         )
@@ -317,20 +322,15 @@ class Experiment:
         rate = _LOAD * by_key.working
         self._warm(cluster, run)
         machines, words = self._machines(run, outcome.delay), self.words[run.data]
+        length = max(_LEAST_OFFERED, self.setting.length(run.delay))
+        seconds = (_SETTLE * length, _MEASURE * length)
         slots = cluster.offer(
-            run.way,
-            machines,
-            self.servers,
-            words.sample,
-            rate,
-            (_SETTLE * self.setting.length(run.delay), _MEASURE * self.setting.length(run.delay)),
-            self._control(run),
+            run.way, machines, self.servers, words.sample, rate, seconds, self._control(run)
         )
         told = Measures(slots, machines.limit)
         return replace(
             outcome,
             limit=machines.limit,
-            throughput=told.throughput,
             offered=rate,
             p50=told.latency(0.5),
             p95=told.latency(0.95),
@@ -352,11 +352,7 @@ class Experiment:
             run.way, machines, words.topic, messages, _CHANGING_SLOTS, self._control(run)
         )
         told = Measures(slots, machines.limit)
-        with (self.out / "series.csv").open("a", newline="") as file:
-            writer = csv.writer(file)
-            for number, slot in enumerate(slots):
-                shares = [slot.messages / s / machines.limit for s in (slot.seconds, slot.working)]
-                writer.writerow([run.way, number + 1, slot.seconds, *shares])
+        Series(self.out).put(run.way, slots, machines.limit)
         return replace(
             outcome,
             limit=machines.limit,
@@ -372,7 +368,7 @@ class Experiment:
         service = delay / 1000
         if run.hetero == "executors":
             # They are as fast as their processes are let run; the limit is known all the same.
-            slow = self._slow_executors / self._executors
+            slow = self._slow_executors / self.setting.executors
             part = 1 - slow + slow * self.setting.speed
             return Machines(service, [1.0] * self.setting.workers, part=part, may_be_paused=True)
         speeds = self.setting.speeds(run.seed, hetero=run.hetero == "sleep")

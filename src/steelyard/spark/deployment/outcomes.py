@@ -86,6 +86,33 @@ class Table:
             writer.writerow(asdict(outcome))
 
 
+class Series:
+    """Slots of ways while workers change, in series.csv: each way once, however often it is run."""
+
+    NAMES = ("scheme", "slot", "seconds", "of_limit_by_clock", "of_limit_at_work")
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "series.csv"
+
+    def put(self, scheme: str, slots: Sequence[Slot], limit: float) -> None:
+        """Keep the slots of a way, in place of those that it had."""
+        others = [row for row in self.rows() if row["scheme"] != scheme]
+        with self._path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, self.NAMES)
+            writer.writeheader()
+            writer.writerows(others)
+            for number, slot in enumerate(slots, 1):
+                shares = [slot.messages / s / limit for s in (slot.seconds, slot.working)]
+                values = (scheme, number, slot.seconds, *shares)
+                writer.writerow(dict(zip(self.NAMES, values, strict=True)))
+
+    def rows(self) -> list[dict[str, str]]:
+        if not self._path.exists():
+            return []
+        with self._path.open(newline="") as file:
+            return list(csv.DictReader(file))
+
+
 def _read(path: Path) -> Iterable[Outcome]:
     if not path.exists():
         return

@@ -69,10 +69,9 @@ class Cluster:
         of it. For more seconds, up to twice as many, if there would be fewer than three slots to
         tell of.
         """
-        name = f"offered-{uuid.uuid4().hex[:8]}"
         settle, measure = seconds
-        with Offering(servers, name, words, rate):
-            stream = self._words(servers, name, startingOffsets="latest")
+        with Offering(servers, words, rate) as offering:
+            stream = self._words(servers, offering.topic, startingOffsets="latest")
             grouped = ways.grouped(way, stream, self.workers, control)
             query = self._start(grouped, machines, available_now=False)
             deadline = time.time() + _STARTING
@@ -89,9 +88,11 @@ class Cluster:
                 return late > 2 or (late > 1 and len(told()) >= 3)
 
             self._follow(grouped, query, is_over)
-        if not query.isActive and query.exception() is not None:
-            raise RuntimeError(str(query.exception()))
-        query.stop()
+            if not query.isActive and query.exception() is not None:
+                raise RuntimeError(str(query.exception()))
+            query.stop()
+        if offering.lost:
+            raise RuntimeError(f"{servers} did not take all messages: {offering.lost[0]}")
         found = told()
         if not found:
             raise RuntimeError(f"{way}: no slot was over in time to be measured")

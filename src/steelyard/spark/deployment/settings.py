@@ -16,7 +16,7 @@ keys with one of ten salts, and consistent grouping in both placements."""
 SOURCES = 8
 """Partitions of a topic."""
 
-CHANGE = 7
+CHANGE = 5
 """Slots before other workers become slow, where they do."""
 
 
@@ -30,13 +30,15 @@ class Setting:
     ways: Sequence[str] = WAYS
     messages: int = 6_000_000
     """In a topic: no run takes more."""
-    seconds: float = 30.0
-    """So long a run at the longest delay should take, about; a third of it at the others."""
+    seconds: float = 25.0
+    """So long a micro-batch at the longest delay should take, about; a third of it at others."""
     repetitions: int = 3
     """Each with other slow workers."""
     choices: int = 5
     """Repetitions at the longest delay, where it is compared most closely."""
     homogeneous: bool = True
+    thorough: bool = True
+    """Executors of their own too, and latencies and changes of all ways that are compared."""
     speed: float = 0.3
     """Of a slow worker."""
 
@@ -51,6 +53,8 @@ class Setting:
                 raise ValueError(f"{name}: at least one is needed")
         for delay in self.delays:
             require_between("delays", delay, above=0)
+        if len(set(self.ways)) < len(self.ways):
+            raise ValueError("schemes: each only once")
         for way in self.ways:
             if way not in WAYS:
                 raise ValueError(f"schemes: {way!r} is none of {', '.join(WAYS)}")
@@ -80,10 +84,15 @@ class Setting:
         return max(self.delays)
 
     def length(self, delay: float) -> float:
-        """Seconds of a run, if the topic has enough messages for it."""
+        """Seconds of a micro-batch, if the topic has enough messages for it."""
         fast = self.workers - self.slow * (1 - self.speed)
         wanted = self.seconds if delay == self.longest else self.seconds / 3
         return min(wanted, self.messages * delay / 1000 / fast)
+
+    @property
+    def executors(self) -> int:
+        """As many, up to eight, as have an equal number of workers each; one cannot be slow."""
+        return max(parts for parts in range(1, 9) if self.workers % parts == 0)
 
     @property
     def slow(self) -> int:
