@@ -63,18 +63,18 @@ def test_every_way_is_planned_on_every_cluster():
     for way in WAYS:
         own = [run for run in runs if run.way == way]
         less = way in ("kg-200", "salting")
+        compared = way in ("kg", "cg-pull", "cg-delegated")
         for hetero, delay, times in (
             ("no", 1, 1 if less else 2),
-            ("no", 0.1, 1),
-            ("sleep", 1, 3 if way in ("kg", "cg-pull", "cg-delegated") else 2),
-            ("sleep", 0.1, 1 if less else 2),
+            ("no", 0.1, 0 if less else 1),
+            ("sleep", 1, 3 if compared else 2),
+            ("sleep", 0.1, 2 if compared else 1),
         ):
             there = [r for r in own if (r.hetero, r.delay, r.data) == (hetero, delay, "tw")]
             assert times == len([run for run in there if not run.latency])
-        compared = way in ("kg", "cg-pull", "cg-delegated")
         slow = [run for run in own if run.latency]
         assert (2 if compared else 1) == len([run for run in slow if run.delay == 1])
-        assert ([] if less else [0.1, 0.3]) == [run.delay for run in slow if run.delay < 1]
+        assert ([0.1, 0.3] if compared else []) == [run.delay for run in slow if run.delay < 1]
     assert {run.seed for run in runs if run.way == "cg-pull"} == {0, 1, 2}
     apart = {run.way for run in runs if run.hetero == "executors"}
     assert {"kg", "sg", "pkg", "cg-pull", "cg-delegated"} == apart

@@ -107,12 +107,12 @@ def planned(setting: Setting, data: Sequence[str]) -> list[Run]:
     runs += [Run(way, "no", seed, longest) for seed in alike[1:] for way in closely]
     for seed in range(setting.repetitions):
         for delay in shorter:
-            repeated = setting.ways if seed == 0 else closely
+            repeated = setting.ways if seed == 0 else ours
             runs += [Run(way, "sleep", seed, delay) for way in repeated]
             if setting.homogeneous and seed == 0:
-                runs += [Run(way, "no", seed, delay) for way in setting.ways]
+                runs += [Run(way, "no", seed, delay) for way in closely]
     for delay in shorter if has_load else []:
-        runs += [Run(way, "sleep", 0, delay, latency=True) for way in closely]
+        runs += [Run(way, "sleep", 0, delay, latency=True) for way in ours]
     return runs
 
 
