@@ -10,7 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from steelyard.cli import app
 from steelyard.control.history import Slot, WorkerSlot
 from steelyard.report.deployment import summary, write_report
 from steelyard.spark.deployment.executors import pause_in_turns, slowed
@@ -248,6 +250,28 @@ def test_a_pause_is_no_work():
 class _First:
     def number(self):
         return 0
+
+
+def test_a_finished_folder_is_told_of_without_a_broker(tmp_path, monkeypatch):
+    """Nothing is run; what fails is told in a sentence, and leaves what was measured."""
+
+    def no_broker(*_):
+        raise ValueError("no broker here")
+
+    monkeypatch.setattr("steelyard.spark.deployment.broker.running_broker", no_broker)
+    arguments = "--workers 4 --messages 20000 --hetero --delays 1 --repetitions 1 --schemes"
+    command = ["deploy", "--out", str(tmp_path), *arguments.split()]
+    setting = Setting(workers=4, delays=(1.0,), ways=("kg",), repetitions=1, choices=1)
+    for run in planned(replace(setting, messages=20000, homogeneous=False), ["tw"]):
+        Table(tmp_path).add(replace(run.outcome, throughput=5.0, limit=10.0))
+    told = CliRunner().invoke(app, [*command, "kg"])
+    assert told.exit_code == 0, told.output
+    assert (tmp_path / "report.html").exists()
+    (tmp_path / "report.html").unlink()
+    failed = CliRunner().invoke(app, [*command, "kg,sg"])
+    assert failed.exit_code != 0
+    assert "no broker here" in failed.output
+    assert (tmp_path / "report.html").exists()
 
 
 @pytest.mark.deployment

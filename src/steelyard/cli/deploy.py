@@ -91,11 +91,12 @@ def deploy(
     from steelyard.report.deployment import summary, write_report
 
     lines = summary(Outcomes(out).rows)
-    write_report(lines, setting, out)
-    console.print(_shown(lines, setting))
-    console.print(
-        f"All numbers are in {out / 'results.csv'}, the figures in {out / 'report.html'}."
-    )
+    if lines:
+        write_report(lines, setting, out)
+        console.print(_shown(lines, setting))
+        console.print(
+            f"All numbers are in {out / 'results.csv'}, the figures in {out / 'report.html'}."
+        )
     if failure is not None:
         complain(failure)
 
@@ -108,11 +109,9 @@ def _run(
     data: "dict[str, Path | None]",
 ) -> Exception | None:
     """Whatever it fails of: what was measured until then is kept, and logs are in the folder."""
-    from pyspark.errors import PySparkException
-
     from steelyard.spark.deployment.broker import delete, running_broker
     from steelyard.spark.deployment.experiment import Experiment, load
-    from steelyard.spark.failures import sentence_of
+    from steelyard.spark.failures import failures_told, sentence_of
 
     # Whoever ends it in the middle leaves no broker behind, and nobody paused.
     for ending in (signal.SIGTERM, signal.SIGHUP):
@@ -139,8 +138,9 @@ def _run(
             experiment = Experiment(
                 setting, address, out, scratch, words, watch, lambda _: progress.advance(bar)
             )
-            experiment.run(runs)
-        except (ValueError, RuntimeError, PySparkException) as error:
+            with failures_told("the deployment"):
+                experiment.run(runs)
+        except (ValueError, RuntimeError) as error:
             kept = [log.name for log in scratch.rglob("*.log") if shutil.copy(log, out)]
             see = f" (see {', '.join(sorted(kept))} in {out})" if kept else ""
             return ValueError(f"{sentence_of(str(error))}{see}")
