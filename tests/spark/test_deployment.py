@@ -158,8 +158,8 @@ def test_the_report_of_some_rows(tmp_path):
         lines[0].throughput.least,
         lines[0].throughput.most,
     )
-    assert ["60%", "60% (50%-75%)"] == lines[0].cells()[4:6]
-    assert ["60%", "80% (70%-95%)"] == lines[1].cells()[4:6]
+    assert ["60%", "60% (50-75%)"] == lines[0].cells()[4:6]
+    assert ["60%", "80% (70-95%)"] == lines[1].cells()[4:6]
     assert (1.0, 4 / 3) == (lines[0].against_kg.middle, lines[1].against_kg.middle)
     assert 1.0 == lines[1].clock_against_kg.middle
     assert (200 / 120, 200 / 150) == (
@@ -266,6 +266,8 @@ def test_a_finished_folder_is_told_of_without_a_broker(tmp_path, monkeypatch):
         Table(tmp_path).add(replace(run.outcome, throughput=5.0, limit=10.0))
     told = CliRunner().invoke(app, [*command, "kg"])
     assert told.exit_code == 0, told.output
+    assert "4 workers, a quarter at 30 %" in told.output
+    assert "…" not in told.output, "all of it fits 80 columns"
     assert (tmp_path / "report.html").exists()
     (tmp_path / "report.html").unlink()
     failed = CliRunner().invoke(app, [*command, "kg,sg"])

@@ -5,10 +5,13 @@ import signal
 import sys
 import tempfile
 from contextlib import ExitStack
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich import box
+from rich.console import Group
 from rich.table import Table
 
 from steelyard.cli.console import complain, console, numbers, progress_bar, require_packages
@@ -166,23 +169,16 @@ def _real_words(data: Path | None) -> Path | None:
     return None
 
 
-def _shown(lines: "list[Line]", setting: "Setting") -> Table:
-    table = Table(
-        title=f"{setting.workers} workers; medians, and ranges over up to {setting.choices}"
-    )
-    columns = (
-        "cluster",
-        "grouped by",
-        "delay",
-        "messages/s",
-        "of limit",
-        "at work",
-        "p99",
-        "x KG",
-        "copies",
-    )
-    for name in columns:
-        table.add_column(name, justify="left" if name in columns[:2] else "right")
-    for line in lines:
-        table.add_row(*line.cells())
-    return table
+def _shown(lines: "list[Line]", setting: "Setting") -> Group:
+    """A table for each kind of cluster, which a terminal of 80 columns has room for."""
+    names = ("by", "delay", "messages/s", "clock", "at work", "p99", "x KG", "copies")
+    tables = []
+    for cluster, own in groupby(lines, lambda line: line.cluster):
+        title = f"{setting.workers} workers, {cluster}"
+        table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0))
+        for name in names:
+            table.add_column(name, justify="left" if name == "by" else "right", no_wrap=True)
+        for line in own:
+            table.add_row(line.scheme, *line.cells()[2:])
+        tables.append(table)
+    return Group(*tables, "Of the limit: by the clock, and while workers work (lowest-highest).")

@@ -107,7 +107,7 @@ class Line:
 
         working = told(self.working, ".0%")
         if self.working is not None and self.runs > 1:
-            working += f" ({self.working.least:.0%}-{self.working.most:.0%})"
+            working += f" ({100 * self.working.least:.0f}-{self.working.most:.0%})"
         p99 = told(self.p99, ".1f")
         return [
             self.cluster,
