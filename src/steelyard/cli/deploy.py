@@ -87,10 +87,9 @@ def deploy(
     except (ValueError, OSError) as error:
         complain(error)
     table = Outcomes(out)
-    missing = [run for run in runs if table.find(run.outcome) is None]
     failure = None
-    if missing:
-        failure = _run(setting, missing, out, servers, dict.fromkeys(names, real))
+    if not all(table.find(run.outcome) for run in runs):
+        failure = _run(setting, runs, out, servers, dict.fromkeys(names, real))
     from steelyard.report.deployment import summary, write_report
 
     lines = summary(Outcomes(out).rows)
@@ -179,6 +178,6 @@ def _shown(lines: "list[Line]", setting: "Setting") -> Group:
         for name in names:
             table.add_column(name, justify="left" if name == "by" else "right", no_wrap=True)
         for line in own:
-            table.add_row(line.scheme, *line.cells()[2:])
+            table.add_row(*line.cells())
         tables.append(table)
     return Group(*tables, "Of the limit: by the clock, and while workers work (lowest-highest).")

@@ -1,6 +1,5 @@
 """Figures and the page of a deployment experiment."""
 
-import csv
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -110,8 +109,7 @@ class Line:
             working += f" ({100 * self.working.least:.0f}-{self.working.most:.0%})"
         p99 = told(self.p99, ".1f")
         return [
-            self.cluster,
-            self.name,
+            self.scheme,
             f"{self.delay:g} ms",
             told(self.throughput, ",.0f"),
             told(self.share, ".0%"),
@@ -179,7 +177,7 @@ def write_report(lines: Sequence[Line], setting: "Setting", folder: Path) -> Non
         "latency-delays": latency_over_delay_figure(lines),
     }
     if (folder / "series.csv").exists():
-        figures["changing"] = changing_figure(folder / "series.csv")
+        figures["changing"] = changing_figure(folder)
     pictures = {}
     for name, figure in figures.items():
         if figure is None:
@@ -358,14 +356,14 @@ def latency_over_delay_figure(lines: Sequence[Line]) -> Figure | None:
     return figure
 
 
-def changing_figure(path: Path) -> Figure:
+def changing_figure(folder: Path) -> Figure:
     """The share of the limit over slots, while other workers become slow."""
+    from steelyard.spark.deployment.outcomes import Series
     from steelyard.spark.deployment.settings import CHANGE
 
     series: dict[str, list[tuple[int, float]]] = defaultdict(list)
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            series[row["scheme"]].append((int(row["slot"]), float(row["of_limit_at_work"])))
+    for row in Series(folder).rows():
+        series[row["scheme"]].append((int(row["slot"]), float(row["of_limit_at_work"])))
     with mpl.rc_context(LOOK):
         figure = Figure(figsize=(8, 3.8), layout="constrained")
         axes = figure.subplots()
