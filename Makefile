@@ -9,7 +9,7 @@ LATEST := .venv-latest/.ready
 # Streams, and those that start clusters, brokers or browsers of their own, take minutes: they have
 # targets of their own.
 QUICK := -m 'not browser and not cluster and not kafka and not streaming and not deployment'
-SPARK_TESTS := $(QUICK) tests/spark tests/apps src/steelyard/spark src/steelyard/apps
+SPARK_TESTS := $(QUICK) tests/spark tests/deployment tests/apps src/steelyard/spark src/steelyard/deployment src/steelyard/apps
 
 .PHONY: help
 help: ## list the targets
@@ -72,7 +72,7 @@ test-kafka: setup ## count from Kafka to Kafka, with a broker that is restarted 
 
 .PHONY: test-deployment
 test-deployment: setup ## a small version of the deployment experiment (ten minutes)
-	@$(BIN)/python -m pytest -m deployment tests/spark
+	@$(BIN)/python -m pytest -m deployment tests/deployment
 
 .PHONY: test-browser
 test-browser: setup ## the dashboard in a real browser
@@ -121,7 +121,7 @@ bench-streaming: setup ## measure streams: slow workers, changes, overhead (abou
 	@$(BIN)/python -m benchmarks.streaming
 
 .PHONY: soak
-soak: setup ## ten minutes of a stream whose executors and driver are killed
+soak: setup ## kill executors and drivers of a stream, then watch it for leaks (15 minutes)
 	@$(BIN)/python -m benchmarks.soak
 
 .PHONY: screenshots

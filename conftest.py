@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _needs_spark(item: pytest.Item) -> bool:
-    layers = (".spark.", ".apps.")
+    layers = (".spark.", ".deployment.", ".apps.")
     is_example = isinstance(item, DoctestItem) and any(layer in item.name for layer in layers)
     return is_example or "spark" in getattr(item, "fixturenames", ())
 

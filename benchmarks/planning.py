@@ -10,7 +10,7 @@ from benchmarks.streams import MESSAGES, hashes, ranks
 from benchmarks.timing import best_seconds, table
 from steelyard import metrics
 from steelyard.hashing import buckets_of, mix64
-from steelyard.planning import Planner, RoutingPlan
+from steelyard.plans import Planner, RoutingPlan
 
 BUCKETS = 8192
 BATCH = 65_536

@@ -269,3 +269,32 @@ def test_reproduce_and_generate_write_what_they_say(spark, tmp_path):
     )
     assert made.exit_code == 0, made.output
     assert spark.read.parquet(str(tmp_path / "zf")).count() == 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--workers", "0"], "workers must be a whole number, at least 1, got 0"),
+        (["--workers", "-3"], "workers must be a whole number, at least 1, got -3"),
+        (["--rate", "0"], "rate must be a whole number, at least 1, got 0"),
+        (["--files-per-batch", "0"], "files-per-batch must be a whole number, at least 1, got 0"),
+        (["--metrics-port", "70000"], "metrics-port must be a whole number, from 0 to 65,535"),
+        (["--placement", "x"], "placement must be 'pull' or 'delegated', got 'x'"),
+        (["--virtual-workers", "0"], "virtual_workers must be a whole number, at least 1, got 0"),
+        (["--slot", "0"], "slot must be a whole number, at least 1, got 0"),
+        (["--slot", "soon"], "slot must be a length of time such as"),
+        (["--period", "0"], "period must be a whole number, at least 1, got 0"),
+        (["--window", "0 seconds"], "window must be a length of time such as"),
+        (["--watermark", "later"], "watermark must be a length of time such as"),
+    ],
+)
+def test_a_stream_is_refused_before_spark_starts(monkeypatch, options, sentence):
+    """One sentence names the option, what was given and what is allowed."""
+
+    def start(*_):
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("steelyard.spark.session.session", start)
+    result = CliRunner().invoke(app, ["stream", "--key", "value", *options])
+    assert result.exit_code == 2
+    assert sentence in " ".join(result.output.split())

@@ -1,5 +1,7 @@
 """`steelyard workers`: drained and refilled by hand."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -50,6 +52,46 @@ def test_bad_numbers_get_a_sentence(control, arguments, sentence):
     assert failed.exit_code == 2
     assert sentence in " ".join(failed.output.replace("│", " ").split())
     assert set() == ControlStore(control).drained()
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b'{"slot":2,"batch":1,"time":0.0,"work',
+        b'{"slot":2,"batch":1,"time":0.0,"work\n',
+        b'["slot", 2]\n',
+        b'{"slot":2}\n',
+        b"\xff\xfe\n",
+        b"\n",
+    ],
+)
+def test_damaged_lines_of_the_history_are_skipped(control, damaged):
+    """The last slot that can be read is shown, and its workers can be drained."""
+    with (Path(control) / "history.jsonl").open("ab") as file:
+        file.write(damaged)
+    shown = run("show", "--control", control)
+    assert shown.exit_code == 0, shown.output
+    assert "slot 1 · micro-batch 0" in shown.output
+    assert "drained: 2" in run("drain", "2", "--control", control).output
+
+
+def test_a_slot_of_which_a_value_has_another_type_is_skipped(control):
+    """The shape alone does not make it a slot."""
+    history = Path(control) / "history.jsonl"
+    with history.open("a") as file:
+        file.write(history.read_text().replace('"share":0.3', '"share":null,"x":0.3', 1))
+        file.write(history.read_text().replace('"messages":20', '"messages":"20"', 1))
+    assert "slot 1 · micro-batch 0" in run("show", "--control", control).output
+
+
+def test_a_history_without_a_readable_line_gets_a_sentence(control):
+    """And so does what was drained by nobody."""
+    (Path(control) / "history.jsonl").write_bytes(b"nonsense\n")
+    (Path(control) / "drained.json").write_text('{"a": 1}')
+    failed = run("drain", "1", "--control", control)
+    assert failed.exit_code == 2
+    assert "there is no history in" in " ".join(failed.output.replace("│", " ").split())
+    assert "drained: none" in run("refill", "1", "--control", control).output
 
 
 def test_a_folder_that_is_not_there_gets_a_sentence(tmp_path):

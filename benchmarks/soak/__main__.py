@@ -1,7 +1,11 @@
 """Ten minutes of a stream whose executors and driver are killed at random: `make soak`.
 
-Files arrive all the time. At the end every key's count and sum must be exact. In the second half
-only executors are killed, so that the memory of the driver can be seen to stay what it is.
+Files arrive all the time, and in the second half only executors are killed. Then the stream goes on
+undisturbed for some micro-batches, in which memory, descriptors and threads must not grow. At the
+end every key's count and sum must be exact.
+
+With `--batches 1000` nothing is killed: that many small files are there from the start, one for
+each micro-batch, and they are read as quickly as Spark can.
 """
 
 import argparse
@@ -15,26 +19,34 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyspark
 from rich.console import Console
 
+from benchmarks.soak.job import WORKERS
 from benchmarks.soak.processes import Process, below
+from benchmarks.soak.watching import MEASURES, Watch
 from benchmarks.timing import table
 from steelyard.datasets import zipf_ranks
 
 _ROWS, _EVERY = 20_000, 2.0
 """Rows in a file, and seconds from one to the next."""
 
-_ENDING = 300.0
-"""Seconds that the last files may take."""
+_FEW = 500
+"""Rows in a file of `--batches`."""
 
-_GROWTH = 1.25
-"""So much more memory may be used at the end than in the middle."""
+_UNDISTURBED = 80
+"""Micro-batches in which growth is looked for; the fewest of `--batches` too."""
+
+_LOOK = 2.0
+"""Seconds from one measurement to the next."""
+
+_PATIENCE = 300.0
+"""Seconds that a micro-batch may take, or the last files."""
 
 
 @dataclass
@@ -43,15 +55,26 @@ class Soak:
 
     folder: Path
     placement: str
+    master: str
+    files_per_batch: int
+    rows: int
+    with_control: bool
     console: Console
     chance: random.Random
     files: int = 0
     killed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    memory: list[tuple[float, str, float]] = field(default_factory=list)
+    watch: Watch = field(default_factory=Watch)
     driver: subprocess.Popen[bytes] | None = None
+
+    @property
+    def batches(self) -> int:
+        """Micro-batches that are written."""
+        return len(list((self.folder / "out").glob("*")))
 
     def start(self) -> None:
         command = [sys.executable, "-m", "benchmarks.soak.job", self.placement, str(self.folder)]
+        command += [self.master, str(self.files_per_batch)]
+        command += [str(self.folder / "control") if self.with_control else ""]
         with (self.folder / "log").open("ab") as log:
             self.driver = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
@@ -66,8 +89,8 @@ class Soak:
         return below(self.driver.pid)
 
     def add_file(self) -> None:
-        ranks = zipf_ranks(_ROWS, 1.2, 5000, self.files)
-        ids = np.arange(self.files * _ROWS, (self.files + 1) * _ROWS)
+        ranks = zipf_ranks(self.rows, 1.2, 5000, self.files)
+        ids = np.arange(self.files * self.rows, (self.files + 1) * self.rows)
         rows = pa.table({"page": np.char.add("page-", ranks.astype(str)), "id": ids})
         hidden = self.folder / f".{self.files}"
         pq.write_table(rows, hidden)
@@ -92,13 +115,6 @@ class Soak:
             self.killed["query ended by itself"] += 1
             self.start()
 
-    def weigh(self, at: float) -> None:
-        """The largest process of each kind: how many there are depends on who was killed."""
-        largest: dict[str, float] = defaultdict(float)
-        for process in self.processes():
-            largest[process.kind] = max(largest[process.kind], process.megabytes)
-        self.memory += [(at, kind, size) for kind, size in largest.items()]
-
     def is_exact(self) -> bool:
         """Whether what was written last of every key is the truth."""
         rows = pq.read_table(self.folder / "in")
@@ -120,47 +136,66 @@ class Soak:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--batches", type=int, default=None, help="instead of minutes and kills")
     parser.add_argument("--placement", default="delegated", choices=["delegated", "pull"])
+    parser.add_argument("--master", default=f"local-cluster[{WORKERS},1,1024]")
+    parser.add_argument("--no-control", action="store_true", help="for pull: no control path")
     parser.add_argument("--kill-every", type=float, default=45.0, help="seconds, on average")
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--usage", type=Path, default=None, help="a CSV file of all measurements")
     given = parser.parse_args()
+    if given.batches is not None and given.batches < _UNDISTURBED:
+        parser.error(f"--batches must be at least {_UNDISTURBED}, got {given.batches}")
     console = Console(width=120)
     seed = random.SystemRandom().randrange(10**6) if given.seed is None else given.seed
-    console.print(f"{given.placement}, seed {seed}")
+    console.print(f"{given.placement}, {given.master}, Spark {pyspark.__version__}, seed {seed}")
+    per_batch, rows = (20, _ROWS) if given.batches is None else (1, _FEW)
     with tempfile.TemporaryDirectory(prefix="steelyard-soak-") as made:
         chance = random.Random(seed)  # noqa: S311
-        soak = Soak(Path(made), given.placement, console, chance)
+        soak = Soak(
+            folder=Path(made),
+            placement=given.placement,
+            master=given.master,
+            files_per_batch=per_batch,
+            rows=rows,
+            with_control=not given.no_control,
+            console=console,
+            chance=chance,
+        )
         (soak.folder / "in").mkdir()
-        soak.add_file()
+        for _ in range(given.batches or 1):
+            soak.add_file()
         soak.start()
         try:
-            _disturb(soak, given.minutes * 60, given.kill_every)
-            (soak.folder / "last").write_text(str(soak.files))
-            end = time.time() + _ENDING
-            assert soak.driver is not None
-            while soak.driver.poll() != 0 and time.time() < end:
-                soak.start_again_if_over()
-                time.sleep(0.5)
-            is_over = soak.driver.poll() == 0
+            if given.batches is None:
+                _disturb(soak, given.minutes * 60, given.kill_every)
+                _watch(soak, soak.batches + _UNDISTURBED, _EVERY)
+            else:
+                _watch(soak, given.batches, None)
+            is_over = _ends(soak)
         finally:
             soak.stop()
-        batches = len(list((soak.folder / "out").glob("*")))
         kills = ", ".join(f"{count} x {name}" for name, count in soak.killed.items())
-        console.print(f"{soak.files} files, {batches} micro-batches; killed: {kills or 'nobody'}")
+        console.print(f"{soak.files} files, {soak.batches} micro-batches; killed: {kills or 0}")
         is_exact = is_over and soak.is_exact()
-        is_flat = _show_memory(soak.memory, console)
+        if not is_over:
+            console.print((soak.folder / "log").read_text()[-2000:], markup=False)
+    if given.usage is not None:
+        soak.watch.write(given.usage)
     if not is_over:
-        console.print(f"[red]The last files were not read within {_ENDING:g} s.")
+        console.print(f"[red]A micro-batch or the last files took more than {_PATIENCE:g} s.")
     else:
         console.print("Every total is exact." if is_exact else "[red]Totals are wrong.")
-    if not is_flat:
-        console.print(f"[red]Memory has grown by more than {_GROWTH:g} times.")
-    return 0 if is_exact and is_flat else 1
+    has_ended = given.batches is not None and bool(soak.killed)
+    if has_ended:
+        console.print("[red]The query ended by itself, although nothing was killed.")
+    is_flat = is_over and _show_growth(soak.watch, console)
+    return 0 if is_exact and is_flat and not has_ended else 1
 
 
 def _disturb(soak: Soak, seconds: float, kill_every: float) -> None:
     begin = time.time()
-    next_file, next_kill, next_look = begin, begin + kill_every, begin + 30
+    next_file, next_kill = begin, begin + kill_every
     while (now := time.time()) < begin + seconds:
         if now >= next_file:
             soak.add_file()
@@ -168,32 +203,59 @@ def _disturb(soak: Soak, seconds: float, kill_every: float) -> None:
         if now >= next_kill:
             soak.kill_somebody(drivers_too=now < begin + seconds / 2)
             next_kill = now + soak.chance.uniform(0.4, 1.6) * kill_every
-            batches = len(list((soak.folder / "out").glob("*")))
             soak.console.print(
-                f"  {now - begin:.0f} s: {batches} micro-batches, killed {dict(soak.killed)}",
+                f"  {now - begin:.0f} s: {soak.batches} micro-batches, killed {dict(soak.killed)}",
                 style="dim",
             )
-        if now >= next_look:
-            soak.weigh((now - begin) / seconds)
-            next_look = now + 3
         soak.start_again_if_over()
         time.sleep(0.1)
 
 
-def _show_memory(samples: list[tuple[float, str, float]], console: Console) -> bool:
-    """A table, and whether memory is as much at the end as after the last death of a driver."""
-    title = "Memory (MB) of the largest process of each kind, medians"
-    shown = table(title, "of", "60 to 75 % of the time", "the last 15 %", "")
-    is_flat = True
-    for kind in sorted({kind for _, kind, _ in samples}):
-        middle = [size for at, of, size in samples if of == kind and 0.6 < at < 0.75]
-        end = [size for at, of, size in samples if of == kind and at > 0.85]
-        if middle and end:
-            growth = median(end) / median(middle)
-            is_flat = is_flat and growth <= _GROWTH
-            shown.add_row(kind, f"{median(middle):.0f}", f"{median(end):.0f}", f"{growth:.2f}")
+def _watch(soak: Soak, until: int, every: float | None) -> None:
+    """Measure until there are so many micro-batches, or there is no progress.
+
+    Files go on arriving, unless `every` is None.
+    """
+    begin = progressed = time.time()
+    next_file, done = begin, soak.batches
+    while soak.batches < until and time.time() < progressed + _PATIENCE:
+        soak.watch.look(soak.batches, soak.processes())
+        if every is not None and time.time() >= next_file:
+            soak.add_file()
+            next_file += every
+        if soak.batches > done:
+            progressed = time.time()
+            if soak.batches // 100 > done // 100:
+                soak.console.print(f"  {progressed - begin:.0f} s: {soak.batches} micro-batches")
+            done = soak.batches
+        soak.start_again_if_over()
+        time.sleep(_LOOK)
+
+
+def _ends(soak: Soak) -> bool:
+    """Whether the query reads the last files in time."""
+    (soak.folder / "last").write_text(str(soak.files))
+    end = time.time() + _PATIENCE
+    assert soak.driver is not None
+    while soak.driver.poll() != 0 and time.time() < end:
+        soak.start_again_if_over()
+        time.sleep(0.5)
+    return soak.driver.poll() == 0
+
+
+def _show_growth(watch: Watch, console: Console) -> bool:
+    """A table of what each kind of process used, and whether none of it has grown."""
+    title = "Undisturbed: the most in the first half -> the median of the last quarter"
+    shown = table(title, "of", *MEASURES)
+    grown = watch.growth()
+    for kind, measures in grown.items():
+        shown.add_row(kind, *(f"{it.early:.0f} -> {it.late:.0f}" for it in measures))
     console.print(shown)
-    return is_flat
+    bad = [it for measures in grown.values() for it in measures if not it.is_allowed]
+    for it in bad:
+        change = f"{it.early:.0f} -> {it.late:.0f}"
+        console.print(f"[red]This has grown: {it.measure} of the {it.kind}, {change}.")
+    return not bad
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""The stream of the soak: `python -m benchmarks.soak.job PLACEMENT FOLDER`.
+"""The stream of the soak: `python -m benchmarks.soak.job PLACEMENT FOLDER MASTER FILES CONTROL`.
 
 It counts FOLDER/in into FOLDER/out, from its checkpoint if there is one, until FOLDER/last names
-the number of files and all of them were read. It is a program of its own because it is killed.
+the number of files and all of them were read, FILES of them at most in a micro-batch. CONTROL is
+empty where there is to be no control path. It is a program of its own because it is killed.
 """
 
 import json
@@ -27,16 +28,16 @@ MORE = {
 }
 
 
-def main(placement: str, given: str) -> None:
+def main(placement: str, given: str, master: str, files: str, control: str) -> None:
     folder = Path(given)
-    with session("steelyard soak", f"local-cluster[{WORKERS},1,1024]", MORE) as spark:
-        reader = spark.readStream.schema("page string, id long").option("maxFilesPerTrigger", 20)
+    with session("steelyard soak", master, MORE) as spark:
+        reader = spark.readStream.schema("page string, id long").option("maxFilesPerTrigger", files)
         grouped = sy.group_by(
             reader.parquet(str(folder / "in")),
             "page",
             workers=WORKERS,
             placement=placement,
-            control=folder / "control",
+            control=control or None,
         )
 
         def write(batch: DataFrame, number: int) -> None:
@@ -74,4 +75,4 @@ def _newest(log: Path) -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

@@ -1,9 +1,30 @@
-"""What runs below a process, and how much memory it has: read from /proc."""
+"""The processes of a stream and what each of them uses: read from /proc."""
 
 import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+KINDS = ("driver's Python", "driver's JVM", "executor", "workers' Python")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one process, or several together, used at one moment."""
+
+    megabytes: float = 0.0
+    sockets: int = 0
+    files: int = 0
+    """Descriptors that are not sockets."""
+    threads: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.megabytes + other.megabytes,
+            self.sockets + other.sockets,
+            self.files + other.files,
+            self.threads + other.threads,
+        )
 
 
 @dataclass(frozen=True)
@@ -13,36 +34,65 @@ class Process:
     pid: int
     parent: int
     command: str
-    megabytes: float
+    usage: Usage
 
     @property
-    def kind(self) -> str:
-        """driver, executor or python."""
-        if "CoarseGrainedExecutorBackend" in self.command:
-            return "executor"
-        if "java" in self.command.split("\0")[0]:
-            return "driver's JVM"
-        return "a worker's Python" if "pyspark" in self.command else "driver's Python"
+    def kind(self) -> str | None:
+        """Which of `KINDS` it is, or None: Spark runs programs of the shell too."""
+        program = Path(self.command.split("\0")[0]).name
+        if program == "java":
+            is_executor = "CoarseGrainedExecutorBackend" in self.command
+            return "executor" if is_executor else "driver's JVM"
+        if "pyspark" in self.command:
+            return "workers' Python"
+        return "driver's Python" if "benchmarks.soak.job" in self.command else None
 
 
 def below(pid: int) -> list[Process]:
     """A process and all that it has started."""
-    every = {process.pid: process for process in map(_process, _pids()) if process is not None}
-    found = [every[pid]] if pid in every else []
-    for process in found:
-        found += [child for child in every.values() if child.parent == process.pid]
-    return found
+    parents = {other: parent for other in _pids() if (parent := _parent(other)) is not None}
+    found = [pid] if pid in parents else []
+    for known in found:
+        found += [other for other, parent in parents.items() if parent == known]
+    read = [_process(other, parents[other]) for other in found]
+    processes = {process.pid: process for process in read if process is not None}
+    return [process for process in processes.values() if not _is_forked(process, processes)]
+
+
+def _is_forked(process: Process, others: dict[int, Process]) -> bool:
+    """Whether this is a JVM that is about to become another program, with all files still open."""
+    is_java = process.kind in ("driver's JVM", "executor")
+    parent = others.get(process.parent)
+    return is_java and parent is not None and parent.command == process.command
 
 
 def _pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208
 
 
-def _process(pid: int) -> Process | None:
+def _parent(pid: int) -> int | None:
+    with suppress(OSError, IndexError, ValueError):
+        return int(Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[1])
+    return None
+
+
+def _process(pid: int, parent: int) -> Process | None:
     with suppress(OSError, IndexError, ValueError):
         folder = Path("/proc", str(pid))
-        parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         pages = int((folder / "statm").read_text().split()[1])
-        command = (folder / "cmdline").read_text()
-        return Process(pid, parent, command, pages * os.sysconf("SC_PAGE_SIZE") / 2**20)
+        open_files = list(map(_target, (folder / "fd").iterdir()))
+        sockets = sum(target.startswith("socket:") for target in open_files)
+        usage = Usage(
+            megabytes=pages * os.sysconf("SC_PAGE_SIZE") / 2**20,
+            sockets=sockets,
+            files=len(open_files) - sockets,
+            threads=len(list((folder / "task").iterdir())),
+        )
+        return Process(pid, parent, (folder / "cmdline").read_text(), usage)
     return None
+
+
+def _target(descriptor: Path) -> str:
+    with suppress(FileNotFoundError):  # closed in the meantime
+        return str(descriptor.readlink())
+    return ""

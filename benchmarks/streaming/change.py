@@ -3,8 +3,8 @@
 from benchmarks.spark.bench import Bar, Measured
 from benchmarks.streaming.running import WORKERS, Bench, by_delegating, local, until
 from benchmarks.timing import table
+from steelyard.deployment.emulated_machines import Changing
 from steelyard.simulator import Cluster
-from steelyard.spark.machines import Changing
 
 _KEYS_CHANGE, _MACHINES_CHANGE, _END = 12, 16, 30
 _WANTED, _SLOTS = 0.9, 12

@@ -18,8 +18,8 @@ from rich.console import Console
 import steelyard as sy
 from steelyard.control.history import Slot
 from steelyard.datasets import zipf_ranks
+from steelyard.deployment.emulated_machines import Machines, SlowCount
 from steelyard.spark.grouped import Grouped
-from steelyard.spark.machines import Machines, SlowCount
 from steelyard.spark.session import STATE_IN_ROCKSDB, session
 
 WORKERS, SKEW, KEYS, MESSAGES = 8, 1.2, 20_000, 300_000

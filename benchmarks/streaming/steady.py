@@ -14,7 +14,7 @@ from benchmarks.streaming.running import (
     until,
 )
 from benchmarks.timing import table
-from steelyard.spark.machines import ByPartition, ByProcess, Machines
+from steelyard.deployment.emulated_machines import ByPartition, ByProcess, Machines
 
 _SPEEDS = (*[1.0] * (WORKERS - 2), 0.3, 0.3)
 _TASKS, _WANTED, _SLOTS = 8, 0.95, 12

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from steelyard.assignment import Assignment, Move
     from steelyard.delegation import Measurement, PaperRules, Report, Signal, SteadyRules
     from steelyard.hashing import hash_key, hash_keys
-    from steelyard.planning import Planner, RoutingPlan
+    from steelyard.plans import Planner, RoutingPlan
     from steelyard.spark.balancer import Balancer
     from steelyard.spark.grouping import group_by
     from steelyard.spark.joining import join
@@ -84,7 +84,7 @@ _HOMES = {
     "assignment": "Assignment Move",
     "delegation": "Measurement PaperRules Report Signal SteadyRules",
     "hashing": "hash_key hash_keys",
-    "planning": "Planner RoutingPlan",
+    "plans": "Planner RoutingPlan",
     "spark.balancer": "Balancer",
     "spark.grouping": "group_by",
     "spark.joining": "join",

@@ -17,7 +17,7 @@ from steelyard.validation import require_whole
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SchemeResult:
     """What a scheme made of the stream."""
 
     scheme: str
@@ -32,7 +32,7 @@ class Outcome:
 
 def compare(
     *, skew: float, workers: int, messages: int, keys: int = 100_000, seed: int = 0
-) -> Iterator[Outcome]:
+) -> Iterator[SchemeResult]:
     """Route the same Zipf stream by every scheme, one outcome after the other.
 
     >>> outcomes = list(compare(skew=1.0, workers=10, messages=1000, keys=100))
@@ -46,7 +46,7 @@ def compare(
     counts = np.bincount(ranks)
     hottest = np.count_nonzero(counts[: counts.argmax()])  # its place among the keys that occur
 
-    def outcomes() -> Iterator[Outcome]:
+    def outcomes() -> Iterator[SchemeResult]:
         for name in schemes.names():
             scheme = schemes.named(name)
             scheme.router(workers).route_many(hashes[:1])  # compiles, or loads what was compiled
@@ -57,7 +57,7 @@ def compare(
                 workers_of = router.route_many(hashes)
                 seconds.append(time.perf_counter() - begin)
             copies = metrics.key_copies(ranks, workers_of, workers)
-            yield Outcome(
+            yield SchemeResult(
                 scheme=name,
                 imbalance=metrics.normalised_imbalance(router.loads),
                 memory=float(copies.mean()),

@@ -4,6 +4,7 @@ import datetime
 import decimal
 import math
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -144,6 +145,26 @@ def test_keys_of_every_kind():
     rows = pa.record_batch({"a": [0.0, -0.0, NAN, NAN, None], "b": [None, None, "x", "x", "x"]})
     agg = Aggregation([Count()], ["a", "b"], rows.schema)
     assert [2, 2, 1] == agg.result(agg.add(agg.create(), rows)).column("count").to_pylist()
+
+
+def test_all_nans_are_one_value():
+    """A processor makes some with a sign: they are one key, and one value of a set."""
+    bits = np.array([0x7FF8 << 48, 0xFFF8 << 48, (0x7FF8 << 48) + 1], np.uint64)
+    rows = pa.record_batch({"k": bits.view(np.float64), "v": bits.view(np.float64)})
+    agg = Aggregation([Count(), CollectSet("v"), TopK("v")], ["k"], rows.schema)
+    (row,) = agg.result(agg.add(agg.create(), rows)).to_pylist()
+    assert (3, 1) == (row["count"], len(row["collect_set(v)"]))
+    assert [3] == [entry["count"] for entry in row["top_k(v)"]]
+
+
+def test_nulls_among_structs_are_counted():
+    """Whose fields are never null; as Spark writes them, a null struct has a null field."""
+    kind = pa.struct([pa.field("x", pa.timestamp("us"), nullable=False)])
+    valid, inner = pa.array([True, False]).buffers()[1], pa.array([1, None], pa.timestamp("us"))
+    structs = pa.Array.from_buffers(kind, 2, [valid], children=[inner])
+    rows = pa.record_batch({"k": [1, 1], "v": structs})
+    agg = Aggregation([Count("v")], ["k"], rows.schema)
+    assert [1] == agg.result(agg.add(agg.create(), rows)).column("count(v)").to_pylist()
 
 
 def test_tables_with_many_chunks_are_added_whole():

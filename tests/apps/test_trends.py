@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import steelyard as sy
-from steelyard.apps.trends import Summary, trending
+from steelyard.apps.trends import TrendSummary, trending
 
 NOON = datetime(2026, 1, 1, 12)
 HOUR = timedelta(hours=1)
@@ -32,7 +32,7 @@ def summarised(keys, capacity, workers, number):
     start = NOON + number * HOUR
     counts = {hitter["value"]: hitter["count"] for hitter in hitters}
     error = hitters[0]["error"] if hitters else len(keys)
-    return Summary(start, start + HOUR, len(keys), counts, error)
+    return TrendSummary(start, start + HOUR, len(keys), counts, error)
 
 
 @given(WINDOWS, st.integers(1, 8), st.integers(1, 4))
@@ -65,9 +65,11 @@ def test_trends_are_true(windows, capacity, k):
 
 def test_the_keys_that_gained_most_come_first():
     """By their share, not their count; a window without one before it has no trends."""
-    quiet = Summary(NOON, NOON + HOUR, 100, {"old": 90, "new": 10}, 0)
-    loud = Summary(NOON + HOUR, NOON + 2 * HOUR, 1000, {"old": 500, "new": 320, "newest": 180}, 0)
-    alone = Summary(NOON + 9 * HOUR, NOON + 10 * HOUR, 10, {"other": 10}, 0)
+    quiet = TrendSummary(NOON, NOON + HOUR, 100, {"old": 90, "new": 10}, 0)
+    loud = TrendSummary(
+        NOON + HOUR, NOON + 2 * HOUR, 1000, {"old": 500, "new": 320, "newest": 180}, 0
+    )
+    alone = TrendSummary(NOON + 9 * HOUR, NOON + 10 * HOUR, 10, {"other": 10}, 0)
     trends = list(trending([loud, alone, quiet], 2))
     assert [("new", 0.22), ("newest", 0.18)] == [(t.key, round(t.gain, 9)) for t in trends]
     assert [3.2, float("inf")] == [round(t.growth, 9) for t in trends]

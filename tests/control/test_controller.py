@@ -1,5 +1,6 @@
 """The control loop, driven by a model of workers: no Spark, no clock."""
 
+import shutil
 import time
 
 import numpy as np
@@ -18,8 +19,8 @@ from steelyard.control.reports import (
 from steelyard.control.store import ControlStore
 from steelyard.delegation import SteadyRules
 from steelyard.hashing import spread
-from steelyard.planning import Planner
-from steelyard.rounds import capacities_of_tasks
+from steelyard.plans import Planner
+from steelyard.plans.task_sizes import capacities_of_tasks
 
 BUCKETS, ROWS = 2048, 100_000
 
@@ -247,14 +248,12 @@ def test_other_workers_after_a_restart(tmp_path):
 
 def test_lost_files_are_published_again(tmp_path):
     """A slot after the folder was removed sources have a version to follow."""
-    import shutil
-
     store = ControlStore(tmp_path / "control")
     model = Model([1, 1], controller(2, store=store))
     model.run(3)
     shutil.rmtree(store.address)
     model.run(1)
-    assert store.read(store.latest()).plan is not None
+    assert store.newest().plan is not None
     assert store.latest() == model.controller.version.number
 
 
@@ -378,7 +377,7 @@ def test_prometheus_is_told_of_the_newest_slot():
     """On request, on this machine only, until it is closed."""
     from urllib.request import urlopen
 
-    from steelyard.control.metrics import MetricsServer
+    from steelyard.control.prometheus import MetricsServer
 
     loop = controller(2)
     Model([1, 0.5], loop).run(2)
@@ -431,3 +430,59 @@ def test_totals_go_on_over_restarts(tmp_path):
     assert (5, 5 * ROWS) == (last.slot, last.messages_so_far)
     moves = [len(s.moves) for m in (first, second) for s in m.controller.history]
     assert sum(moves) == last.moves_so_far > 0
+
+
+@pytest.mark.parametrize(
+    "learned",
+    [
+        {"slots": "many"},
+        {"slots": 3, "planner": 7},
+        {"slots": 3, "planner": {}},
+        {"planner": {"buckets": BUCKETS, "counts": ["x"]}},
+        {"planner": {"buckets": BUCKETS, "counts": [1.0]}},
+        {"source": {"assignment": {}}},
+        {"source": {"assignment": {"workers": [0, 1], "owned": [[0], [0]]}}},
+        {"source": []},
+        {"moves": None},
+    ],
+)
+@pytest.mark.parametrize("delegation", [True, False])
+def test_learned_files_of_a_wrong_shape_are_ignored(tmp_path, caplog, learned, delegation):
+    """With a warning, unless they say nothing about this stream: the query starts as new."""
+    store = ControlStore(tmp_path)
+    store.prepare()
+    store.save_learned(learned)
+    loop = Controller(2, 10, delegation=delegation, store=store, buckets=BUCKETS)
+    fresh = Controller(2, 10, delegation=delegation, buckets=BUCKETS)
+    assert fresh.version.says(loop.version.plan, loop.version.owners)
+    if "source" not in learned or delegation:
+        assert "learned.json cannot be understood" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["versions", "learned.json", "history.jsonl", "all"])
+def test_a_path_that_cannot_be_written_any_more_does_not_stop_the_loop(tmp_path, caplog, name):
+    """Something is in the way of a file: one warning for each kind, and slots go on."""
+    store = ControlStore(tmp_path / "control")
+    store.prepare()
+    model = Model([1, 0.5], controller(2, store=store))
+    model.run(2)
+    path = tmp_path / "control" / ("" if name == "all" else name)
+    if path.is_dir():
+        shutil.rmtree(path)
+        path.touch()
+    else:
+        path.unlink()
+        path.mkdir()
+    model.run(3)
+    assert 5 == len(model.controller.history)
+    assert 4 == model.controller.last_batch
+    if path.is_dir():
+        path.rmdir()
+    else:
+        path.unlink()
+    assert (3 if name == "all" else 1) == caplog.text.count("cannot be written")
+    model.run(1)
+    assert store.newest().says(model.controller.version.plan, model.controller.version.owners)
+    assert ControlStore(store.address).is_identified_by(store.identity)
+    assert store.history()
+    assert store.learned()["slots"] == 6

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from steelyard.assignment import Assignment
 from steelyard.control.controller import Controller
-from steelyard.control.history import HotKey, Slot, WorkerSlot
+from steelyard.control.history import HotKeyShare, Slot, WorkerSlot
 from steelyard.control.reports import SourceReport, WorkerReport
 
 NASTY = "<script>document.title='owned'</script>"
@@ -39,7 +39,7 @@ def slot(number, owned, *, moves=(), owners=(), messages=None, hot=(), states=No
         messages=sum(messages),
         workers=workers,
         moves=tuple(moves),
-        hot_keys=tuple(HotKey(key, 0.5) for key in hot),
+        hot_keys=tuple(HotKeyShare(key, 0.5) for key in hot),
         version=number,
         p50=0.5,
         p99=1.5,

@@ -4,7 +4,7 @@ import pytest
 
 from steelyard.control.store import ControlStore
 from steelyard.dashboard.reader import HistoryReader
-from steelyard.dashboard.runs import Finished, Run, followed
+from steelyard.dashboard.runs import Finished, ShownRun, followed
 from steelyard.dashboard.server import DashboardServer
 from steelyard.dashboard.simulated import example_slots
 from tests.dashboard.browsing import chromium, column, model, opened
@@ -44,7 +44,7 @@ def control(tmp_path):
 def finished():
     """A server of a run that is over."""
     slots = example_slots(messages=60_000, slots=40)
-    with DashboardServer([Run("a run", Finished(slots), is_simulated=True)]) as server:
+    with DashboardServer([ShownRun("a run", Finished(slots), is_simulated=True)]) as server:
         yield slots, server.url
 
 
@@ -171,8 +171,8 @@ def test_two_ways_side_by_side(page):
     """Each with its own bars; the lines of both in one figure."""
     slots = example_slots(messages=20_000, slots=10)
     runs = [
-        Run("key grouping", Finished(slots[:4]), has_blocks=False),
-        Run("consistent grouping", Finished(slots)),
+        ShownRun("key grouping", Finished(slots[:4]), has_blocks=False),
+        ShownRun("consistent grouping", Finished(slots)),
     ]
     with DashboardServer(runs) as server:
         opened(page, server.url)

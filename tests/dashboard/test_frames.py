@@ -1,5 +1,6 @@
 """What the page shows of a slot, and how it reads."""
 
+import html
 import html.parser
 from dataclasses import replace
 
@@ -7,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.control.history import HotKey
+from steelyard.control.history import HotKeyShare
 from steelyard.dashboard import tables, wording
 from steelyard.dashboard.frames import Timeline
+from steelyard.printable import printable
 from tests.dashboard.model import NASTY, histories, slot
 
 
@@ -112,8 +114,8 @@ class Tags(html.parser.HTMLParser):
 @given(st.text(max_size=80))
 def test_keys_are_text(key):
     """Whatever is in them: no tag more than without, and they can be read."""
-    plain = Tags(tables.hot_keys([HotKey("a", 0.5)]))
-    found = Tags(tables.hot_keys([HotKey(key, 0.5)]))
+    plain = Tags(tables.hot_keys([HotKeyShare("a", 0.5)]))
+    found = Tags(tables.hot_keys([HotKeyShare(key, 0.5)]))
     assert plain.tags == found.tags
     assert wording.shortened(key) in found.text
     assert wording.shortened(key).isprintable()
@@ -121,9 +123,17 @@ def test_keys_are_text(key):
 
 def test_a_script_is_text():
     """Named by a key, or by a path."""
-    assert "<script" not in tables.hot_keys([HotKey(NASTY, 1.0)])
+    assert "<script" not in tables.hot_keys([HotKeyShare(NASTY, 1.0)])
     assert "<script" not in tables.waiting(NASTY)
     assert "&lt;script&gt;" in tables.waiting(NASTY)
+
+
+@given(st.text(max_size=80))
+def test_any_text_on_the_page_is_shown_as_it_is(text):
+    """A path, a state or a name turns no text around and ends no tag."""
+    assert wording.escaped(text).isprintable()
+    assert printable(text) == html.unescape(wording.escaped(text))
+    assert Tags(tables.waiting("x")).tags == Tags(tables.waiting(text)).tags
 
 
 def test_the_summary_has_numbers_with_units():

@@ -4,8 +4,10 @@ import numpy as np
 from bokeh.document import Document
 
 from steelyard.dashboard.page import Page
-from steelyard.dashboard.runs import Finished, Run
+from steelyard.dashboard.runs import Finished, ShownRun
+from steelyard.printable import printable
 from tests.dashboard.model import NASTY, slot
+from tests.hostile import HOSTILE, obeyed_by_a_terminal
 
 
 class Opened:
@@ -34,7 +36,7 @@ def moving(slots):
 def test_bars_and_blocks_follow_a_run_that_goes_on():
     """A bar for each worker, a block in the row of its owner, and the latest slot is shown."""
     slots = moving([])
-    opened = Opened(Run("a run", Finished(slots)))
+    opened = Opened(ShownRun("a run", Finished(slots)))
     bars, blocks = opened.data("bars_data_0"), opened.data("blocks_data_0")
     assert ["busy", "idle"] == bars["state"]
     assert [90.0, 10.0] == bars["messages"]
@@ -53,7 +55,7 @@ def test_bars_and_blocks_follow_a_run_that_goes_on():
 def test_the_slider_goes_back_and_stays_there():
     """While the run goes on; the button goes to the latest slot."""
     slots = moving(moving([]))
-    opened = Opened(Run("a run", Finished(slots)))
+    opened = Opened(ShownRun("a run", Finished(slots)))
     opened["slot"].value = 0
     assert [90.0, 10.0] == opened.data("bars_data_0")["messages"]
     moving(slots)
@@ -69,7 +71,7 @@ def test_the_slider_goes_back_and_stays_there():
 
 def test_a_run_is_played_again():
     """From its start, slot by slot, to its end."""
-    opened = Opened(Run("a run", Finished(moving(moving(moving([]))))))
+    opened = Opened(ShownRun("a run", Finished(moving(moving(moving([]))))))
     opened["play"].active = True
     seen = []
     for _ in range(6):
@@ -84,7 +86,8 @@ def test_two_runs_are_side_by_side():
     """One is shown at its last slot when it is shorter; both have the same scale."""
     first, last = [slot(1, [1, 1], messages=[400, 0])], moving(moving([]))
     opened = Opened(
-        Run("key grouping", Finished(first), has_blocks=False), Run("ours", Finished(last))
+        ShownRun("key grouping", Finished(first), has_blocks=False),
+        ShownRun("ours", Finished(last)),
     )
     assert [400.0, 0.0] == opened.data("bars_data_0")["messages"]
     assert opened["blocks_data_0"] is None
@@ -95,17 +98,26 @@ def test_two_runs_are_side_by_side():
 
 def test_keys_are_text_and_no_formulas():
     """In the only place where they are: a table."""
-    opened = Opened(Run(NASTY, Finished(moving(moving([])))))
+    opened = Opened(ShownRun(NASTY, Finished(moving(moving([])))))
     assert "&lt;script&gt;" in opened["hot_keys"].text
     assert opened["hot_keys"].disable_math
     texts = [model.text for model in opened.document.models if hasattr(model, "text")]
     assert not [text for text in texts if "<script" in str(text)]
 
 
+def test_names_and_notices_are_shown_as_they_are():
+    """Nothing in them turns text around."""
+    run = ShownRun(HOSTILE, Finished([slot(1, [1], hot=[HOSTILE])]), notice=lambda: HOSTILE)
+    opened = Opened(run)
+    variables = opened.document.template_variables
+    assert [printable(HOSTILE)] == variables["names"]
+    assert [] == obeyed_by_a_terminal(opened["notice"].text + opened["hot_keys"].text)
+
+
 def test_a_run_without_slots_waits():
     """And says what for."""
     notes = ["nothing is there yet"]
-    opened = Opened(Run("a run", list, notice=lambda: notes[0]))
+    opened = Opened(ShownRun("a run", list, notice=lambda: notes[0]))
     assert "Waiting for the first slot" in opened["summary_0"].text
     assert "nothing is there yet" in opened["notice"].text
     assert opened["notice"].visible
@@ -117,7 +129,7 @@ def test_a_run_without_slots_waits():
 def test_a_restart_with_other_workers_is_shown():
     """Rows are added; the outline of who is gone is gone."""
     slots = [slot(1, [1, 1])]
-    opened = Opened(Run("a run", Finished(slots)))
+    opened = Opened(ShownRun("a run", Finished(slots)))
     slots.append(slot(2, [1, 1, 1]))
     opened.page.update()
     assert [0, 1, 2] == list(opened.data("bars_data_0")["worker"])

@@ -76,15 +76,17 @@ def test_an_empty_file_is_no_run(tmp_path, history):
 def test_lines_that_are_no_slots_are_told_of(tmp_path, history):
     """And left out."""
     reader = HistoryReader(tmp_path)
-    history.write_bytes(line(1).encode() + b'{"slot":2}\nnonsense\n\xff\n\n' + line(3).encode())
+    odd = line(2).replace('"slot":2', '"slot":"2"')
+    damaged = b'{"slot":2}\nnonsense\n[]\n\xff\n\n' + odd.encode()
+    history.write_bytes(line(1).encode() + damaged + line(3).encode())
     assert [1, 3] == numbers(reader)
-    assert 3 == reader.unreadable
-    assert "3 lines of" in followed(reader, clock=lambda: 3.0).notice()
+    assert 5 == reader.unreadable
+    assert "5 lines of" in followed(reader, clock=lambda: 3.0).notice()
 
 
 def test_the_store_cuts_what_the_reader_follows(tmp_path, monkeypatch):
     """As the controller does it when there are very many lines."""
-    monkeypatch.setattr("steelyard.control.store._HISTORY", 3)
+    monkeypatch.setattr("steelyard.control.store._KEPT_LINES", 3)
     store, reader = ControlStore(tmp_path), HistoryReader(tmp_path)
     for number in range(1, 20):
         store.add_history(line(number).strip())
@@ -93,7 +95,7 @@ def test_the_store_cuts_what_the_reader_follows(tmp_path, monkeypatch):
 
 def test_object_stores_are_followed_too(remote, monkeypatch):
     """Where every line writes the file anew, and only the last ones are kept."""
-    monkeypatch.setattr("steelyard.control.store._REWRITTEN", 3)
+    monkeypatch.setattr("steelyard.control.store._KEPT_LINES_REWRITTEN", 3)
     store, reader = ControlStore(remote), HistoryReader(remote, rest=0)
     assert [] == numbers(reader)
     for number in range(1, 8):

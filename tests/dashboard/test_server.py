@@ -6,21 +6,21 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import closing
 from http import HTTPStatus
-from http.client import HTTPConnection
 from urllib.request import urlopen
 
 import pytest
 from typer.testing import CliRunner
 
 from steelyard.cli import app
-from steelyard.dashboard.runs import Finished, Run
+from steelyard.dashboard.runs import Finished, ShownRun
 from steelyard.dashboard.server import DashboardServer
+from steelyard.hosts import REFUSAL
+from tests.asking import MALFORMED, OTHERS, OURS, ask
 from tests.dashboard.model import NASTY, slot
 from tests.waiting import PATIENCE
 
-RUN = Run(NASTY, Finished([slot(1, [1, 1])]))
+RUN = ShownRun(NASTY, Finished([slot(1, [1, 1])]))
 
 
 @pytest.fixture
@@ -44,30 +44,182 @@ def test_the_page_comes_from_this_machine_alone(server):
         assert answer.status == 200
 
 
+def token_in(page):
+    """What lets a page open the websocket of its session."""
+    return re.search(r'"token":"([^"]+)"', page)[1]
+
+
+class Asked:
+    """A server of which tests ask, and what every page of it says."""
+
+    def __init__(self, server):
+        self.port = server.port
+        page = self.get("/", "localhost").body.decode()
+        self.token = token_in(page)
+        self.static = re.search(r'<script[^>]* src="([^"]+)"', page)[1]
+
+    def get(self, path, host, **headers):
+        return ask(self.port, path, host, **headers)
+
+    def upgrade(
+        self, host="localhost:{port}", origin="http://localhost:{port}", token=None, **more
+    ):
+        """Open a websocket with the token of a page; None is no such header."""
+        headers = {} if origin is None else {"Origin": origin.format(port=self.port)}
+        return self.get(
+            "/ws",
+            host,
+            **headers,
+            **more,
+            Connection="Upgrade",
+            Upgrade="websocket",
+            Sec_WebSocket_Version="13",
+            Sec_WebSocket_Key="AAAAAAAAAAAAAAAAAAAAAA==",
+            Sec_WebSocket_Protocol=f"bokeh, {token or self.token}",
+        )
+
+
+@pytest.fixture(scope="module")
+def asked():
+    """Of this machine alone."""
+    with DashboardServer([RUN]) as serving:
+        yield Asked(serving)
+
+
+@pytest.fixture(scope="module")
+def public():
+    """With names of its own."""
+    names = ["me", "Me.Example", "192.0.2.1"]
+    with DashboardServer([RUN], public=True, names=names) as serving:
+        yield Asked(serving)
+
+
+OTHER_PAGE = "Only a page of this server can open its websocket.\n"
+AUTOLOAD = "/autoload.js?bokeh-autoload-element=x"
+
+
+def assert_refused(answer, sentence, *, is_malformed=False):
+    """With one plain sentence, unless Tornado itself refuses a request that is malformed."""
+    if is_malformed and answer.status == HTTPStatus.BAD_REQUEST:
+        assert b"" == answer.body
+        return
+    assert HTTPStatus.FORBIDDEN == answer.status
+    assert sentence == answer.body.decode()
+    assert "text/plain; charset=utf-8" == answer.headers["Content-Type"].lower()
+
+
+@pytest.mark.parametrize("host", [*OTHERS, *MALFORMED])
+@pytest.mark.parametrize("path", ["/", "static", AUTOLOAD, "/metadata", "/nowhere"])
+def test_nothing_is_served_to_another_host(asked, path, host):
+    """A site can make its name lead to this machine: then its pages ask with that name."""
+    answer = asked.get(asked.static if path == "static" else path, host)
+    assert_refused(answer, REFUSAL, is_malformed=host in MALFORMED)
+
+
+@pytest.mark.parametrize("host", [*OTHERS, *MALFORMED])
+def test_no_websocket_is_opened_for_another_host(asked, host):
+    """Not even for a page that has the same name, or one that knows a token of ours."""
+    origins = ["http://localhost:{port}", f"http://{(host or 'evil.example').split(',')[0]}"]
+    for origin in origins:
+        answer = asked.upgrade(host, origin)
+        assert_refused(answer, REFUSAL, is_malformed=host in MALFORMED)
+
+
+@pytest.mark.parametrize("host", OURS)
+def test_the_page_is_served_to_this_machine(asked, host):
+    """By any name of it, and through a tunnel that has another port."""
+    page = asked.get("/", host)
+    assert HTTPStatus.OK == page.status
+    assert HTTPStatus.OK == asked.get(asked.static, host).status
+    opened = asked.upgrade(host, f"http://{host.lower()}", token_in(page.body.decode()))
+    assert HTTPStatus.SWITCHING_PROTOCOLS == opened.status
+
+
+def test_an_old_client_without_a_host_is_refused(asked):
+    """HTTP/1.0 allows it; no browser leaves it out."""
+    assert_refused(asked.get("/", None, version="1.0"), REFUSAL)
+
+
+@pytest.mark.parametrize("host", ["localhost:{port}", "127.0.0.1:{port}"])
 @pytest.mark.parametrize(
-    ("origin", "answer"),
+    ("origin", "is_ours"),
     [
-        ("http://127.0.0.1:{port}", HTTPStatus.SWITCHING_PROTOCOLS),
-        ("http://localhost:8888", HTTPStatus.SWITCHING_PROTOCOLS),
-        ("http://evil.example", HTTPStatus.FORBIDDEN),
-        ("http://evil.example:{port}", HTTPStatus.FORBIDDEN),
+        ("http://127.0.0.1:{port}", True),
+        ("http://localhost:8888", True),
+        ("https://[::1]", True),
+        ("http://evil.example", False),
+        ("http://evil.example:{port}", False),
+        ("http://localhost:{port}@evil.example", False),
+        ("http://192.0.2.1:{port}", False),
+        ("localhost:{port}", False),
+        ("file://localhost", False),
+        ("http://[localhost", False),
+        ("null", False),
+        ("", False),
+        (None, False),
     ],
 )
-def test_other_sites_cannot_read_along(server, origin, answer):
+def test_other_sites_cannot_read_along(asked, host, origin, is_ours):
     """A tunnel's other end can: it is this machine, at any port."""
-    with urlopen(f"http://127.0.0.1:{server.port}/") as page:
-        token = re.search(r'"token":"([^"]+)"', page.read().decode())[1]
-    headers = {
-        "Connection": "Upgrade",
-        "Upgrade": "websocket",
-        "Sec-WebSocket-Version": "13",
-        "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
-        "Sec-WebSocket-Protocol": f"bokeh, {token}",
-        "Origin": origin.format(port=server.port),
-    }
-    with closing(HTTPConnection("127.0.0.1", server.port)) as connection:
-        connection.request("GET", "/ws", headers=headers)
-        assert answer == connection.getresponse().status
+    answer = asked.upgrade(host, origin)
+    if is_ours:
+        assert HTTPStatus.SWITCHING_PROTOCOLS == answer.status
+    else:
+        assert_refused(answer, OTHER_PAGE)
+
+
+def test_a_page_that_claims_to_be_of_the_same_site_is_refused(asked):
+    """Tornado believes what a browser says of the origin; others can say it too."""
+    answer = asked.upgrade(origin="http://evil.example", Sec_Fetch_Site="same-origin")
+    assert_refused(answer, OTHER_PAGE)
+
+
+def test_answers_say_how_browsers_may_use_them(asked):
+    """In no frame, as what they are, and for no other site."""
+    for path in ("/", asked.static, "/nowhere"):
+        headers = asked.get(path, "localhost", Origin="http://evil.example").headers
+        assert "frame-ancestors 'none'" == headers["Content-Security-Policy"]
+        assert "DENY" == headers["X-Frame-Options"]
+        assert "nosniff" == headers["X-Content-Type-Options"]
+        assert headers["Access-Control-Allow-Origin"] is None
+
+
+@pytest.mark.parametrize("path", [AUTOLOAD, "/metadata", "/favicon.ico", "/nowhere", "/static"])
+@pytest.mark.parametrize("method", ["GET", "OPTIONS"])
+def test_nothing_else_is_served(asked, path, method):
+    """No script that puts the page into another site, above all."""
+    answer = asked.get(path, "localhost", method=method, Origin="http://evil.example")
+    assert HTTPStatus.NOT_FOUND == answer.status
+    assert "There is no such page.\n" == answer.body.decode()
+    assert answer.headers["Access-Control-Allow-Origin"] is None
+
+
+def test_a_refusal_is_no_news(asked, capfd):
+    """What others ask for is not on the terminal, where a table may be shown."""
+    asked.get("/?\x1b[31m", "evil.example")
+    asked.get("/", None)
+    asked.get("/nowhere", "localhost")
+    asked.upgrade(origin="http://evil.example")
+    assert ("", "") == capfd.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("me:{port}", "http://me:{port}"),
+        ("me", "https://me"),
+        ("127.0.0.1:{port}", "https://me.example"),
+        ("192.0.2.1:{port}", "http://192.0.2.1:{port}"),
+        ("localhost:{port}", "http://localhost:{port}"),
+    ],
+)
+def test_a_public_page_has_the_names_that_it_was_given(public, host, origin):
+    """And no others."""
+    assert HTTPStatus.OK == public.get(public.static, host).status
+    assert HTTPStatus.SWITCHING_PROTOCOLS == public.upgrade(host, origin).status
+    assert_refused(public.get(public.static, "you:{port}"), REFUSAL)
+    assert_refused(public.upgrade(host, "http://you:{port}"), OTHER_PAGE)
+    assert_refused(public.upgrade(host, "http://192.0.2.7"), OTHER_PAGE)
 
 
 def test_a_server_that_is_closed_is_gone():
@@ -87,11 +239,11 @@ def test_addresses_and_ports_that_cannot_be_used():
         DashboardServer([RUN], address="192.0.2.1")
     with pytest.raises(ValueError, match="port must be a whole number, from 0 to 65,535"):
         DashboardServer([RUN], port=70_000)
-    with DashboardServer([RUN]) as server:
-        with pytest.raises(ValueError, match=f"127.0.0.1:{server.port} cannot be used: Address"):
-            DashboardServer([RUN], server.port)
-        with DashboardServer([RUN], address="127.0.0.1", public=True, names=["me"]) as public:
-            assert f"me:{public.port}" in public._origins()
+    with (
+        DashboardServer([RUN]) as server,
+        pytest.raises(ValueError, match=f"127.0.0.1:{server.port} cannot be used: Address"),
+    ):
+        DashboardServer([RUN], server.port)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +254,7 @@ def test_addresses_and_ports_that_cannot_be_used():
         (["--control", "ftp://x"], "must be a folder on a local disk or a shared mount"),
         (["--control", "x", "--address", "192.0.2.1"], "is not this machine alone"),
         (["--control", "x", "--port", "-1"], "port must be a whole number"),
+        (["--control", "x", "--name", "me:80"], "name must be a host name without a port"),
     ],
 )
 def test_bad_arguments_get_a_sentence(arguments, sentence, monkeypatch):

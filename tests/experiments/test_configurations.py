@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from steelyard import experiments
 from steelyard.experiments import Configuration, Scale
 from steelyard.experiments.configuration import run
-from steelyard.experiments.running import packed
-from steelyard.experiments.settings import cluster, constant
+from steelyard.experiments.paper_setup import cluster, constant
+from steelyard.experiments.reproduction import packed
 from steelyard.schemes import RandomChoices
 from steelyard.simulator import Direct
 from steelyard.spark.tasks import run_tasks

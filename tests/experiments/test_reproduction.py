@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from steelyard import experiments
+from steelyard.experiments.reproduction import Store, finished, reproduce
 from steelyard.experiments.results import COLUMNS
-from steelyard.experiments.running import Store, finished, reproduce
 
 pytestmark = pytest.mark.slow
 EPSILON = 0.01

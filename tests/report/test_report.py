@@ -6,8 +6,8 @@ import pytest
 from steelyard import experiments
 from steelyard.experiments import Claim, Experiment, Panel, Results, Scale
 from steelyard.report import claims_in_markdown, draw, page
-from steelyard.report.figures import _STYLES
-from steelyard.report.page import Section
+from steelyard.report.drawing import _STYLES
+from steelyard.report.reproduction import FigureSection
 
 
 def results(**columns):
@@ -60,7 +60,7 @@ def test_panels_without_data_are_left_out():
 def test_any_text_is_text_on_the_page():
     """A key, a title or a claim may look like markup."""
     claim = Claim("<script>alert(1)</script>", "Q1 | a", "1 < 2 & 3", agrees=False)
-    shown = page([Section(experiment(), b"png", [claim])], fraction=0.5)
+    shown = page([FigureSection(experiment(), b"png", [claim])], fraction=0.5)
     assert "<script>" not in shown
     assert "&lt;script&gt;" in shown
     assert "A &lt;b&gt;title" in shown

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from steelyard import hashing, schemes
 from steelyard.schemes import choices
 from steelyard.schemes.head_choices import enough_choices
-from steelyard.schemes.space_saving import Summary, observe
+from steelyard.schemes.space_saving import SpaceSaving, observe
 from tests import plain
 from tests.strategies import SEEDS, UINT64, key_streams, settings_of
 
@@ -38,7 +38,7 @@ def test_choices_are_the_same_in_python_numpy_and_compiled(key, seed, salt, bins
 @given(st.lists(st.integers(0, 30)), st.integers(1, 12))
 def test_space_saving_counts_as_its_plain_twin(keys, size):
     """The indexed summary and the plain list agree after every key."""
-    summary, twin = Summary.of_size(size), plain.SpaceSaving(size)
+    summary, twin = SpaceSaving.of_size(size), plain.SpaceSaving(size)
     for key in keys:
         assert twin.observe(key) == observe(summary, np.uint64(key))
         assert [count for _, count in twin.counters] == summary.counts.tolist()
@@ -47,7 +47,7 @@ def test_space_saving_counts_as_its_plain_twin(keys, size):
 @given(st.lists(st.integers(0, 30), min_size=1), st.integers(1, 12))
 def test_space_saving_never_underestimates(keys, size):
     """An estimate is at least the true count, and at most m / size above it."""
-    summary = Summary.of_size(size)
+    summary = SpaceSaving.of_size(size)
     for m, key in enumerate(keys, start=1):
         estimate = observe(summary, np.uint64(key))
         true = keys[:m].count(key)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from steelyard.assignment import Assignment
 from steelyard.delegation import Measurement
 from steelyard.hashing import hash_keys, seed_mask
-from steelyard.planning import Planner
+from steelyard.plans import Planner
 from steelyard.simulator import ConsistentGrouping, Plans
 
 FINISH, SLOT_END, ARRIVAL = 0, 1, 2

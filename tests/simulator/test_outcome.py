@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from steelyard import datasets, schemes
 from steelyard.delegation import PaperRules, SteadyRules
-from steelyard.experiments.settings import constant
+from steelyard.experiments.paper_setup import constant
 from steelyard.simulator import (
     ArrayStream,
     Cluster,

@@ -1,7 +1,8 @@
 """A job on a small cluster of real executors, which loses one of them on the way if asked to.
 
-`python -m tests.spark.on_cluster NAME kill|calm FOLDER` prints the result of one operation as JSON.
-It is a program of its own because a process has one Spark.
+`python -m tests.spark.on_cluster NAMES kill|calm FOLDER` writes the results of operations as JSON.
+A name is that of an operation, or of the steps before it and the operation: `duplicates.join`. It
+is a program of its own because a process has one Spark.
 """
 
 import json
@@ -13,13 +14,13 @@ import uuid
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
 
 import steelyard as sy
 from steelyard.spark.session import CHECKPOINTS_ON_DISK
 
-ROWS, PARTS, LARGE = 6000, 6, 1_200_000
+ROWS, PARTS, LARGE, COPIES = 6000, 6, 1_200_000, 5
 
 
 def maybe_kill(folder):
@@ -83,6 +84,13 @@ def rows_of(frame):
 def repartition(frame, files, folder):
     """A slow stage behind balanced partitions."""
     return rows_of(sy.repartition(frame, PARTS, "page").mapInArrow(slow(folder), frame.schema))
+
+
+def planned(frame, files, folder):
+    """The same by a plan that is given."""
+    plan = sy.plan(frame, "page", workers=PARTS)
+    balanced = sy.repartition(frame, PARTS, "page", plan=plan)
+    return rows_of(balanced.mapInArrow(slow(folder), frame.schema))
 
 
 def map_arrow(frame, files, folder):
@@ -158,6 +166,38 @@ def join(frame, files, folder):
     return rows_of(joined.mapInArrow(slow(folder), joined.schema))
 
 
+def stream(frame, files, folder):
+    """A stream of the copies of every row, of which it keeps one, on workers by a given plan."""
+    kept = _one_of_each(frame.sparkSession, files)
+    plan = sy.plan(frame, "page", workers=PARTS)
+    made = _slow_map(kept, folder, plan=plan)
+    writer = made.writeStream.format("memory").queryName(f"stream{uuid.uuid4().hex}")
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    return rows_of(frame.sparkSession.table(query.name))
+
+
+def batches(frame, files, folder):
+    """A balancer in `foreachBatch`, behind the same steps."""
+    kept = _one_of_each(frame.sparkSession, files)
+    balancer, out = sy.Balancer("page", workers=PARTS), tempfile.mkdtemp()
+
+    def write(batch, number):
+        balanced = balancer.repartition(batch).mapInArrow(slow(folder), kept.schema)
+        balanced.write.mode("append").parquet(f"{out}/rows")
+
+    query = kept.writeStream.foreachBatch(write).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return rows_of(frame.sparkSession.read.parquet(f"{out}/rows"))
+
+
+def _one_of_each(spark, files):
+    path = tempfile.mkdtemp()
+    copies(spark).write.mode("overwrite").parquet(path)
+    stream = spark.readStream.schema("page string, id long, copy long, part double").parquet(path)
+    return stream.dropDuplicates(["id"])
+
+
 def sees_steelyard(frame, files, folder):
     """Whether the Python of the executors can import this package by itself."""
 
@@ -174,6 +214,7 @@ OPERATIONS = {
     f.__name__: f
     for f in (
         repartition,
+        planned,
         map_arrow,
         map_arrow_on_files,
         map_arrow_on_large_files,
@@ -183,9 +224,66 @@ OPERATIONS = {
         join,
         balancer,
         by_position,
+        stream,
+        batches,
         sees_steelyard,
     )
 }
+
+
+# Steps before an operation, of which a second try need not give the same: one row for each id, its
+# page and id the same again, and a third column that may be another.
+
+
+def copies(spark):
+    """Each row of the others several times, with parts that do not add up alike in any order."""
+    numbers = spark.range(0, ROWS * COPIES, 1, PARTS)
+    rows = numbers.selectExpr(f"id % {ROWS} AS id", f"id div {ROWS} AS copy", "id / 7 AS part")
+    return rows.selectExpr("if(id % 2 = 0, 'hot', string(id % 50)) AS page", "*")
+
+
+def sums(rows):
+    """Fractions are added in the order in which they come."""
+    return rows.groupBy("page", "id").agg(F.sum("part").alias("sum"))
+
+
+def firsts(rows):
+    """The first that comes."""
+    return rows.groupBy("page", "id").agg(F.first("copy").alias("first"))
+
+
+def lists(rows):
+    """All, in the order in which they come."""
+    return rows.groupBy("page", "id").agg(F.collect_list("copy").alias("list"))
+
+
+def duplicates(rows):
+    """One row of each id: the first that comes."""
+    return rows.select("page", "id", "copy").dropDuplicates(["id"])
+
+
+def newest(rows):
+    """The same, as one writes it with a window; its order leaves all copies alike."""
+    window = Window.partitionBy("id").orderBy("page")
+    ranked = rows.select("page", "id", "copy", F.row_number().over(window).alias("n"))
+    return ranked.where("n = 1").drop("n")
+
+
+def numbered(rows):
+    """A function that numbers rows as they come."""
+
+    def number(batches):
+        start = 0
+        for batch in batches:
+            numbers = pa.array(range(start, start + batch.num_rows), pa.int64())
+            start += batch.num_rows
+            yield batch.append_column("number", numbers)
+
+    one = rows.where("copy = 0").select("page", "id").repartition(PARTS)
+    return one.mapInArrow(number, "page string, id long, number long")
+
+
+STEPS = {f.__name__: f for f in (sums, firsts, lists, duplicates, newest, numbered)}
 
 
 def start(master="local-cluster[3,1,1024]", **more):
@@ -220,13 +318,15 @@ def main(names, how, where):
             if how == "kill":
                 folder = tempfile.mkdtemp(dir=where)
                 Path(folder, "done").mkdir()
-            frame = rows.repartition(PARTS)
-            results[name] = OPERATIONS[name](frame, spark.read.parquet(f"{where}/rows"), folder)
+            steps, _, operation = name.rpartition(".")
+            frame = STEPS[steps](copies(spark)) if steps else rows.repartition(PARTS)
+            files = spark.read.parquet(f"{where}/rows")
+            results[name] = OPERATIONS[operation](frame, files, folder)
             if folder is not None:
                 assert Path(folder, "killed").exists(), "nobody was killed"
+            Path(where, "results.json").write_text(json.dumps(results))
     finally:
         spark.stop()
-    Path(where, "results.json").write_text(json.dumps(results))
 
 
 if __name__ == "__main__":

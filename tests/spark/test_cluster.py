@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,20 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 ROW_BY_ROW = ["repartition", "map_arrow", "map_arrow_on_files", "whole_light_keys", "balancer"]
 WORK = [*ROW_BY_ROW, "aggregate", "join"]
+
+
+# Every kind of step before one operation, and every operation behind one kind of step.
+UNSTEADY = [
+    *(f"{steps}.repartition" for steps in ("sums", "firsts", "lists", "newest", "numbered")),
+    *(
+        f"duplicates.{operation}"
+        for operation in ("repartition", "planned", "map_arrow", "whole_light_keys", "balancer")
+    ),
+    "duplicates.join",
+    "duplicates.aggregate",
+    "stream",
+    "batches",
+]
 
 
 def on_cluster(folder, names, how="calm", python=sys.executable):
@@ -58,6 +73,23 @@ def test_a_killed_executor_changes_nothing(tmp_path):
     # The damage is real: who routes by position has as many rows as before, and not the same.
     assert len(results["by_position"]) == ROWS
     assert results["by_position"] != results["repartition"]
+
+
+def test_what_differs_from_run_to_run_does_not_decide_where_rows_go(tmp_path):
+    """Behind steps whose results depend on the order of rows every id is there once, too."""
+    results = on_cluster(tmp_path, UNSTEADY, "kill")
+    aggregated = results.pop("duplicates.aggregate")
+    wrong = {}
+    for name, rows in results.items():
+        ids = Counter(row[1] for row in rows)
+        lost, more = ROWS - len(ids), sum(ids.values()) - len(ids)
+        if (lost, more) != (0, 0):
+            wrong[name] = (lost, more)
+    assert wrong == {}
+    by_page = {}
+    for page, i in truth():
+        by_page.setdefault(page, []).append(i)
+    assert aggregated == sorted([p, len(ids), sum(ids)] for p, ids in by_page.items())
 
 
 def test_executors_need_not_have_this_package(tmp_path):

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import steelyard as sy
 from steelyard.cli import app
+from steelyard.spark.doctor_input import Data, kind_of
 from steelyard.spark.examining import key_counts
-from steelyard.spark.reading import Data, kind_of
 
 ODD = ["[bold]red[/bold]", "<script>alert(1)</script>", "two\nlines", "$x$", "日本", "", None]
 

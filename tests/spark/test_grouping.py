@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 import steelyard as sy
-from steelyard.spark.scans import repeats_its_order
+from steelyard.spark.retries.repeated import repeats_its_order
 
 ROWS = 40_000
 

@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 
 import steelyard as sy
 from steelyard.hashing import buckets_of, hash_keys
-from steelyard.planning import Planner
+from steelyard.plans import Planner
 from steelyard.spark.columns import Key
 from steelyard.spark.native_routing import BIN, with_bin
+from tests.spark.every_type import ANSI, under
 
 ROWS = 60_000
 
@@ -94,15 +95,18 @@ def test_tables_stay_small_for_many_workers():
 )
 def test_a_salt_that_differs_when_a_task_is_run_again_is_refused(skewed, make, sentence):
     """Numbers by position, behind a shuffle; on a scan they are the same again."""
-    with pytest.raises(ValueError, match="would be another when a task is run again"):
+    with pytest.raises(ValueError, match=r"'n' comes from \w+\(\) behind a shuffle; it may have"):
         sy.repartition(make(skewed), 4, "page", salt=[sentence])
-    with pytest.raises(ValueError, match="name other columns with salt="):
-        sy.group_by(make(skewed), "page", workers=4).map_arrow(lambda t: t, "page string")
+    with pytest.raises(ValueError, match="name other columns, or write the frame to files first"):
+        sy.group_by(make(skewed), "page", workers=4, salt=[sentence])
     scanned = skewed.sparkSession.range(0, 1000, 1, 2).selectExpr("id % 2 * (id % 9) AS page")
     scanned = scanned.withColumn("n", F.monotonically_increasing_id())
     assert 1000 == sy.repartition(scanned, 4, "page", salt=["n"]).count()
     if "id" in make(skewed).columns:
-        sy.repartition(make(skewed), 4, "page", salt=["id"])
+        sy.repartition(make(skewed), 4, "page")
+    else:
+        with pytest.warns(UserWarning, match=r"\(n comes from uuid\(\) behind a shuffle\)"):
+            sy.repartition(make(skewed), 4, "page")
 
 
 def test_partitions_are_balanced_and_keys_stay_together(skewed):
@@ -137,6 +141,16 @@ def test_capacities_and_weights_count(skewed):
     assert max(row["cost"] for row in costs) <= 1.05 * total / 4
 
 
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("weight", ["9223372036854775807L", f"cast('{'9' * 38}' AS decimal(38))"])
+def test_large_weights_are_added(spark, weight, ansi):
+    """Their sum need not fit into their type."""
+    with under(spark, {ANSI: ansi}):
+        rows = spark.range(64).selectExpr("id % 16 AS page", f"{weight} AS w", "1 AS one")
+        heavy = sy.plan(rows, "page", workers=2, weight="w")
+        assert heavy.shares == pytest.approx(sy.plan(rows, "page", workers=2, weight="one").shares)
+
+
 def test_a_sample_is_enough_for_a_plan(skewed):
     """A tenth of the rows gives nearly the same balance."""
     plan = sy.plan(skewed, "page", workers=8, sample=0.1)
@@ -162,7 +176,7 @@ def test_several_columns_nulls_and_any_type_are_keys(spark):
     )
     frame = spark.createDataFrame(rows, kinds)
     for key in (["a"], ["a", "d"], ["t", "b"], ["l"]):
-        balanced = sy.repartition(frame, 4, *key)
+        balanced = sy.repartition(frame, 4, *key, salt=["i"])
         assert balanced.schema == frame.schema
         assert sorted(row["i"] for row in balanced.collect()) == list(range(3000))
         assert max(sizes(balanced).values()) <= 1.2 * 3000 / 4

@@ -2,14 +2,17 @@
 
 import gc
 import importlib.util
+import json
+import subprocess
 import sys
 import zipfile
+import zlib
 
 import pyarrow as pa
 import pytest
 
-from steelyard.spark import quick_tasks
-from steelyard.spark.shipping import shipped
+from steelyard.executor import quick_tasks
+from steelyard.spark.shipping import _sources, shipped
 
 
 @pytest.fixture
@@ -38,3 +41,49 @@ def test_a_task_leaves_nothing_that_makes_the_next_one_dear(zipped):
         assert gc.get_freeze_count() > 0
     finally:
         gc.unfreeze()
+
+
+ALONE = """
+import importlib, json, sys
+from importlib.machinery import ModuleSpec
+
+class Only:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] != "steelyard":
+            return None
+        if name not in sources:
+            raise ModuleNotFoundError(f"{name} is not shipped")
+        return ModuleSpec(name, self, is_package=sources[name][0])
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        exec(sources[module.__name__][1], module.__dict__)
+
+sources = json.load(sys.stdin)
+sys.meta_path.insert(0, Only())
+for name in sources:
+    if name.startswith("steelyard.executor"):
+        importlib.import_module(name)
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+
+
+def test_what_is_shipped_needs_nothing_that_is_not():
+    """Every module for executors can be imported from the shipped ones, numpy and pyarrow."""
+    texts = {
+        name: (is_package, zlib.decompress(code).decode())
+        for name, (is_package, code) in _sources().items()
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", ALONE],
+        input=json.dumps(texts),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    loaded = set(json.loads(ran.stdout))
+    assert {"steelyard", "numpy", "pyarrow"} <= loaded
+    assert set() == loaded & {"pyspark", "pandas", "numba", "prometheus_client"}

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from steelyard.aggregators.base import Aggregator
-from steelyard.aggregators.columns import is_plain, plain_column, plain_schema
 from steelyard.aggregators.groups import Groups
+from steelyard.aggregators.layout import as_type, is_plain, plain_column, plain_schema
 
 
 class Aggregation:
@@ -94,7 +94,7 @@ class Aggregation:
         for aggregator, span in zip(self.aggregators, self._spans, strict=True):
             columns.append(aggregator.result(batch.columns[span]))
         kinds = self.result_schema.types
-        columns = [column.cast(kind) for column, kind in zip(columns, kinds, strict=True)]
+        columns = [as_type(column, kind) for column, kind in zip(columns, kinds, strict=True)]
         return pa.Table.from_arrays(columns, schema=self.result_schema)
 
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from steelyard.aggregators.base import Aggregator, States, refuse_unless
-from steelyard.aggregators.columns import is_number, is_plain
 from steelyard.aggregators.groups import Groups
+from steelyard.aggregators.layout import is_number, is_plain
 from steelyard.validation import require_between, require_whole
 
 

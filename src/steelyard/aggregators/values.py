@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from steelyard.aggregators.base import Aggregator, States, refuse_unless
-from steelyard.aggregators.columns import is_ordered
 from steelyard.aggregators.groups import Groups
+from steelyard.aggregators.layout import is_ordered
 from steelyard.validation import require_whole
 
 
@@ -37,7 +37,7 @@ class CollectSet(Aggregator):
         refuse_unless(is_ordered(kind), self, kind, "values with an order")
 
     def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
-        return {"values": self.result_type(schema)}
+        return {"values": pa.list_(schema.field(self.column).type)}
 
     def add(self, batch: pa.RecordBatch, groups: Groups) -> States:
         return [self._distinct(batch.column(self.column), groups.ids, groups.count)]
@@ -57,7 +57,7 @@ class CollectSet(Aggregator):
         return states[0]
 
     def result_type(self, schema: pa.Schema) -> pa.DataType:
-        return pa.list_(schema.field(self.column).type)
+        return pa.list_(pa.field("item", schema.field(self.column).type, nullable=False))
 
 
 class TopK(Aggregator):

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import steelyard as sy
-from steelyard.apps.trends import Summary
+from steelyard.apps.trends import TrendSummary
 
 
 def heavy_hitters(
@@ -62,7 +62,7 @@ def heavy_hitters(
     return grouped.aggregate(sy.Count(), top).toDF("start", "end", "messages", "hitters")
 
 
-def summaries(found: DataFrame) -> list[Summary]:
+def summaries(found: DataFrame) -> list[TrendSummary]:
     """The newest summary of each window, in order of time: for `trends.trending`.
 
     What a stream has written may have several rows for a window; none of them is large.
@@ -70,7 +70,7 @@ def summaries(found: DataFrame) -> list[Summary]:
     newest = F.max_by("hitters", "messages").alias("hitters")
     windows = found.groupBy("start", "end").agg(newest, F.max("messages").alias("messages"))
     return [
-        Summary(
+        TrendSummary(
             start=row["start"],
             end=row["end"],
             messages=row["messages"],

@@ -22,11 +22,11 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Summary:
+class TrendSummary:
     """The frequent keys of a window: the true count of any is from its count to that + error.
 
     >>> noon, later = datetime(2026, 1, 1, 12), datetime(2026, 1, 1, 13)
-    >>> summary = Summary(noon, later, 100, {"a": 60, "b": 20}, error=5)
+    >>> summary = TrendSummary(noon, later, 100, {"a": 60, "b": 20}, error=5)
     >>> summary.share("a"), summary.share("never seen")
     (Share(least=0.6, most=0.65), Share(least=0.0, most=0.05))
     """
@@ -71,7 +71,7 @@ class Trend:
         return self.now.least / self.before.most if self.before.most else float("inf")
 
 
-def trending(summaries: Iterable[Summary], k: int) -> Iterator[Trend]:
+def trending(summaries: Iterable[TrendSummary], k: int) -> Iterator[Trend]:
     """For every window with one right before it, the `k` keys that gained most for certain.
 
     By the gain and not by the growth: a key that came once and never before has grown without

@@ -1,6 +1,8 @@
 """The command line: `steelyard`."""
 
-from typing import Annotated, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
@@ -17,17 +19,36 @@ from steelyard.cli.reproduce import reproduce
 from steelyard.cli.simulate import simulate
 from steelyard.cli.stream import stream
 from steelyard.cli.workers import workers
+from steelyard.printable import printable
 from steelyard.spark.failures import SparkFailed
+
+_UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
+"""What Typer raises for bad arguments, and does not export."""
 
 
 class Commands(TyperGroup):
-    """All commands: where Spark cannot be started each of them says so in one sentence."""
+    """All commands: what is wrong with their arguments, or with Spark, is one sentence."""
+
+    def make_context(self, *arguments: Any, **more: Any) -> Any:
+        with _sentences():
+            return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
-        try:
+        with _sentences():
             return super().invoke(ctx)
-        except SparkFailed as error:
-            complain(error)
+
+
+@contextmanager
+def _sentences() -> Iterator[None]:
+    """Say in a sentence that Spark cannot be started; escape arguments that Typer repeats."""
+    try:
+        yield
+    except SparkFailed as error:
+        complain(error)
+    except _UsageError as error:
+        if type(error).__name__ != "NoArgsIsHelpError":  # the whole page of help
+            error.message = printable(error.message)
+        raise
 
 
 app = typer.Typer(

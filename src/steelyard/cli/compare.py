@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from steelyard.cli.console import complain, console, progress_bar
 
 if TYPE_CHECKING:
-    from steelyard.comparison import Outcome
+    from steelyard.comparison import SchemeResult
 
 
 def compare(
@@ -35,15 +36,25 @@ def compare(
     console.print(_comparison_table(outcomes, skew, workers, messages))
     console.print(
         "imbalance: how far the most loaded worker is above the mean · memory: keys held by all "
-        "workers, per different key · copies: workers that hold the hottest key\n"
-        "kg and pkg save memory and overload a worker; sg, potc and wchoices spread every hot key "
-        "over all workers; [bold]porc[/bold] (power of random choices, the paper's) and "
-        "[bold]porc-graded[/bold] (ours) keep both low.",
+        "workers, per different key · copies: workers that hold the hottest key",
+        style="dim",
+    )
+    console.print(
+        Text.assemble(
+            "kg and pkg save memory and overload a worker; sg, potc and wchoices spread every hot "
+            "key over all workers; ",
+            ("porc", "bold"),
+            " (power of random choices, the paper's) and ",
+            ("porc-graded", "bold"),
+            " (ours) keep both low.",
+        ),
         style="dim",
     )
 
 
-def _comparison_table(outcomes: "list[Outcome]", skew: float, workers: int, messages: int) -> Table:
+def _comparison_table(
+    outcomes: "list[SchemeResult]", skew: float, workers: int, messages: int
+) -> Table:
     table = Table(title=f"{messages:,} messages, Zipf {skew:g}, {workers:,} workers")
     table.add_column("scheme")
     for name in ("imbalance", "memory", "copies", "M messages/s"):

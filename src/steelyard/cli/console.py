@@ -1,21 +1,40 @@
 """What all commands share: where they write, how they show progress, how they complain."""
 
 from importlib.util import find_spec
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
-console = Console()
-complaints = Console(stderr=True)
+from steelyard.printable import printable
+
+
+class PlainConsole(Console):
+    """A console for which every string is one line of plain text, also in tables.
+
+    A string may hold keys, paths and messages of others: markup in it is not interpreted, and what
+    a terminal would obey is escaped. Styles are arguments, and lines of their own are printed by
+    themselves. Only `Text` is printed as it is, so data in it has to pass `printable`.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(markup=False, emoji=False, **settings)
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str(printable(text), **how)
+
+
+console = PlainConsole()
+complaints = PlainConsole(stderr=True)
 
 
 def progress_bar() -> Progress:
     """A bar on standard error that goes away when the work is done."""
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -26,7 +45,7 @@ def progress_bar() -> Progress:
 
 def complain(error: Exception) -> NoReturn:
     """One sentence on what is wrong with what was given, and exit code 2."""
-    raise typer.BadParameter(str(error)) from error
+    raise typer.BadParameter(printable(error)) from error
 
 
 def require_packages(what: str, extra: str, *packages: str) -> None:

@@ -12,7 +12,7 @@ from steelyard.cli.console import complain, complaints, console, require_package
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
-    from steelyard.dashboard.runs import Run
+    from steelyard.dashboard.runs import ShownRun
     from steelyard.dashboard.server import DashboardServer
 
 _PORT = 5006
@@ -61,14 +61,14 @@ def dashboard(
         stay()
 
 
-def _run(control: str | None, replay: str | None) -> "Run":
+def _run(control: str | None, replay: str | None) -> "ShownRun":
     from steelyard.dashboard.reader import HistoryReader, read_finished
-    from steelyard.dashboard.runs import Finished, Run, followed
+    from steelyard.dashboard.runs import Finished, ShownRun, followed
 
     if control is not None:
         return followed(HistoryReader(control))
     if replay is not None:
-        return Run(replay, Finished(read_finished(replay)))
+        return ShownRun(replay, Finished(read_finished(replay)))
     from steelyard.dashboard.simulated import example_slots
 
     with complaints.status("Simulating a short run"):
@@ -76,12 +76,12 @@ def _run(control: str | None, replay: str | None) -> "Run":
     return played("a simulated run: some of eight workers are slow", slots)
 
 
-def played(name: str, slots: "Sequence[Slot]") -> "Run":
+def played(name: str, slots: "Sequence[Slot]") -> "ShownRun":
     """A simulated run that is shown as if it ran now."""
-    from steelyard.dashboard.runs import Paced, Run
+    from steelyard.dashboard.runs import Paced, ShownRun
 
     per_second = max(_PER_SECOND, len(slots) / _LONGEST)
-    return Run(name, Paced(slots, per_second), is_simulated=True)
+    return ShownRun(name, Paced(slots, per_second), is_simulated=True)
 
 
 def require_bokeh() -> None:
@@ -89,7 +89,7 @@ def require_bokeh() -> None:
     require_packages("the page", "dashboard", "bokeh")
 
 
-def shown(runs: "Sequence[Run]", port: int) -> "DashboardServer":
+def shown(runs: "Sequence[ShownRun]", port: int) -> "DashboardServer":
     """A server of the page for a command that runs on; its address is told."""
     server = _started(runs, port, "127.0.0.1", public=False, names=[])
     _tell(server, public=False)
@@ -108,7 +108,7 @@ def stay() -> None:
 
 
 def _started(
-    runs: "Sequence[Run]", port: int, address: str, *, public: bool, names: list[str]
+    runs: "Sequence[ShownRun]", port: int, address: str, *, public: bool, names: list[str]
 ) -> "DashboardServer":
     from steelyard.dashboard.server import DashboardServer
 

@@ -13,8 +13,8 @@ from steelyard.cli.dashboard import Ui, UiPort, require_bokeh, shown, stay
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
-    from steelyard.dashboard.runs import Run as ShownRun
-    from steelyard.spark.demo import Run, Setting
+    from steelyard.dashboard.runs import ShownRun
+    from steelyard.deployment.demo import DemoRun, DemoSettings
 
 
 def demo(
@@ -38,7 +38,7 @@ def demo(
     can do how much. Workers sleep for the time that a message would take.
     """
     require_packages("the demo", "spark,simulate", "pyspark", "pandas", "matplotlib", "jinja2")
-    from steelyard.spark.demo import WAYS, Setting
+    from steelyard.deployment.demo import WAYS, DemoSettings
 
     if ui:
         require_bokeh()
@@ -47,7 +47,7 @@ def demo(
     if not html.absolute().parent.is_dir():
         complain(ValueError(f"html: there is no folder {str(html.parent)!r} to write into"))
     try:
-        setting = Setting(workers, slow, speed, skew, messages=messages)
+        setting = DemoSettings(workers, slow, speed, skew, messages=messages)
     except ValueError as error:
         complain(error)
     both = (max(2, batches // 2), batches)
@@ -62,10 +62,10 @@ def demo(
 
 
 def _counted(
-    setting: "Setting", batches: tuple[int, int], seen: "dict[str, list[Slot]]"
-) -> "tuple[list[Run], float]":
+    setting: "DemoSettings", batches: tuple[int, int], seen: "dict[str, list[Slot]]"
+) -> "tuple[list[DemoRun], float]":
     """Run it on a Spark of its own; who watches finds the slots so far in `seen`."""
-    from steelyard.spark.demo import compare
+    from steelyard.deployment.demo import compare
     from steelyard.spark.session import STATE_IN_ROCKSDB, session
 
     with ExitStack() as cleaning:
@@ -88,8 +88,7 @@ def _counted(
 
 def _on_page(seen: "dict[str, list[Slot]]") -> "list[ShownRun]":
     """Both ways side by side; with key grouping there is nothing that could move."""
-    from steelyard.dashboard.runs import Finished
-    from steelyard.dashboard.runs import Run as ShownRun
+    from steelyard.dashboard.runs import Finished, ShownRun
 
     first, last = seen
     return [
@@ -98,7 +97,7 @@ def _on_page(seen: "dict[str, list[Slot]]") -> "list[ShownRun]":
     ]
 
 
-def _tell(runs: "list[Run]", keys: float, html: Path) -> None:
+def _tell(runs: "list[DemoRun]", keys: float, html: Path) -> None:
     """The table, what is in it, and the page with the figures."""
     from steelyard.report.demo import demo_page
 
@@ -107,7 +106,10 @@ def _tell(runs: "list[Run]", keys: float, html: Path) -> None:
     first, last = runs
     console.print(
         f"{setting.workers} workers, {setting.slow} of them at {setting.speed:.0%} of the others' "
-        f"speed; together they can count {setting.limit:,.0f} messages a second.\n"
+        f"speed; together they can count {setting.limit:,.0f} messages a second.",
+        style="dim",
+    )
+    console.print(
         "used: of what all workers can do, while the busiest is busy · imbalance: how much longer "
         "the busiest worker takes than the mean · latency: from the start of a micro-batch · "
         "copies: workers that hold a key, on average",
@@ -121,7 +123,7 @@ def _tell(runs: "list[Run]", keys: float, html: Path) -> None:
     )
 
 
-def _table(runs: "list[Run]", keys: float) -> Table:
+def _table(runs: "list[DemoRun]", keys: float) -> Table:
     setting = runs[0].setting
     table = Table(title=f"{setting.messages:,} messages a micro-batch, Zipf {setting.skew:g}")
     table.add_column("")

@@ -18,9 +18,9 @@ from steelyard.cli.console import complain, console, numbers, progress_bar, requ
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
+    from steelyard.deployment.grid import GridRun
+    from steelyard.deployment.grid_settings import GridSettings
     from steelyard.report.deployment import Line
-    from steelyard.spark.deployment.experiment import Run
-    from steelyard.spark.deployment.settings import Setting
 
 _QUICK = {"delays": (1.0,), "ways": ("kg", "sg", "cg-pull", "cg-delegated"), "messages": 1_000_000}
 
@@ -63,13 +63,13 @@ def deploy(
     """
     needed = ("pyspark", "pandas", "confluent_kafka", "matplotlib", "jinja2")
     require_packages("the deployment", "deploy", *needed)
-    from steelyard.spark.deployment.experiment import planned
-    from steelyard.spark.deployment.outcomes import Table as Outcomes
-    from steelyard.spark.deployment.settings import WAYS, Setting
+    from steelyard.deployment.grid import planned
+    from steelyard.deployment.grid_settings import WAYS, GridSettings
+    from steelyard.deployment.run_results import Table as Outcomes
 
     try:
         chosen = WAYS if schemes == "all" else tuple(map(str.strip, schemes.split(",")))
-        setting = Setting(
+        setting = GridSettings(
             workers=workers,
             delays=tuple(numbers("delays", delays)),
             ways=chosen,
@@ -104,15 +104,15 @@ def deploy(
 
 
 def _run(
-    setting: "Setting",
-    runs: "list[Run]",
+    setting: "GridSettings",
+    runs: "list[GridRun]",
     out: Path,
     servers: str | None,
     data: "dict[str, Path | None]",
 ) -> Exception | None:
     """Whatever it fails of: what was measured until then is kept, and logs are in the folder."""
-    from steelyard.spark.deployment.broker import delete, running_broker
-    from steelyard.spark.deployment.experiment import Experiment, load
+    from steelyard.deployment.broker import delete, running_broker
+    from steelyard.deployment.grid import Grid, load
     from steelyard.spark.failures import failures_told, sentence_of
 
     # Whoever ends it in the middle leaves no broker behind, and nobody paused.
@@ -124,7 +124,7 @@ def _run(
         progress = cleaning.enter_context(progress_bar())
         bar = progress.add_task("Starting Kafka", total=len(runs))
 
-        def watch(run: "Run", slot: "Slot") -> None:
+        def watch(run: "GridRun", slot: "Slot") -> None:
             rate = slot.messages / slot.seconds if slot.seconds else 0.0
             what = {"no": "alike", "sleep": "some slow"}.get(run.hetero, run.hetero)
             progress.update(bar, description=f"{run.way}, {what}: {rate:,.0f} messages/s")
@@ -137,7 +137,7 @@ def _run(
                 words[name] = load(address, name, setting.messages, folder)
                 if servers is not None:
                     cleaning.callback(delete, servers, words[name].topic.name)
-            experiment = Experiment(
+            experiment = Grid(
                 setting, address, out, scratch, words, watch, lambda _: progress.advance(bar)
             )
             with failures_told("the deployment"):
@@ -149,7 +149,7 @@ def _run(
     return None
 
 
-def _quickly(setting: "Setting", schemes: str) -> "Setting":
+def _quickly(setting: "GridSettings", schemes: str) -> "GridSettings":
     from dataclasses import replace
 
     less = {**_QUICK, "messages": min(setting.messages, 1_000_000)}
@@ -168,7 +168,7 @@ def _real_words(data: Path | None) -> Path | None:
     return None
 
 
-def _shown(lines: "list[Line]", setting: "Setting") -> Group:
+def _shown(lines: "list[Line]", setting: "GridSettings") -> Group:
     """A table for each kind of cluster, which a terminal of 80 columns has room for."""
     names = ("by", "delay", "messages/s", "clock", "at work", "p99", "x KG", "copies")
     tables = []

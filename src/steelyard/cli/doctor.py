@@ -2,11 +2,11 @@
 
 import tempfile
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from steelyard.cli.console import (
     complain,
@@ -18,7 +18,7 @@ from steelyard.cli.console import (
 )
 
 if TYPE_CHECKING:
-    from steelyard.diagnosis import Examination
+    from steelyard.doctor import Examination
 
 _STEPS = {
     "kg": "Key grouping",
@@ -79,10 +79,10 @@ def doctor(
     require_packages("the doctor", "spark", "pyspark", "pandas")
     if html is not None:
         require_packages("the page", "simulate", "matplotlib", "jinja2")
-    from steelyard.diagnosis import Job
+    from steelyard.doctor.advice import Job
+    from steelyard.spark.doctor_input import Data, kind_of
     from steelyard.spark.examining import examine, steps
     from steelyard.spark.failures import failures_told
-    from steelyard.spark.reading import Data, kind_of
     from steelyard.spark.session import session
 
     try:
@@ -148,7 +148,7 @@ def doctor(
             html.write_text(doctor_page(found), "utf-8")
     _show(found, as_json=as_json)
     if html is not None:
-        complaints.print(Text(f"The page with the figures is {html}."), soft_wrap=True)
+        complaints.print(f"The page with the figures is {html}.", highlight=False, soft_wrap=True)
 
 
 def _the_one(data: list[str]) -> str | None:
@@ -167,17 +167,17 @@ def _require(is_so: bool, otherwise: str) -> None:
 
 
 def _show(found: "Examination", *, as_json: bool) -> None:
-    """Text as it is: a key may look like markup."""
     if as_json:
         typer.echo(found.to_json())
         return
-    console.print(Text(found.heading, "bold"), soft_wrap=True)
+    show = partial(console.print, highlight=False, soft_wrap=True)
+    show(found.heading, style="bold")
     sections = found.sections()
     for section in sections:
-        console.print()
-        console.print(Text(section.question, "bold cyan"), soft_wrap=True)
+        show()
+        show(section.question, style="bold cyan")
         for line in section.lines:
             # Code is indented; and the last of the ways is ours.
             is_code = section is sections[-1] and line.startswith("  ")
             style = "bold green" if is_code or line.startswith("steelyard (CG)") else ""
-            console.print(Text(f"  {line}".rstrip(), style), soft_wrap=True)
+            show(f"  {line}".rstrip(), style=style)

@@ -32,7 +32,7 @@ def generate(
         complain(ValueError(f"partitions must be a whole number, at least 1, got {partitions}"))
     if out.exists():
         complain(ValueError(f"{str(out)!r} is there already; name another folder"))
-    from steelyard.spark.datasets import write
+    from steelyard.spark.generated_messages import write
     from steelyard.spark.session import session
 
     status = complaints.status(f"Making {dataset.messages:,} messages")

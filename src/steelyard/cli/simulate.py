@@ -125,7 +125,7 @@ def simulate(
     if isinstance(configuration.stream, FileStream) and configuration.stream.malformed:
         console.print(f"{configuration.stream.malformed:,} malformed lines were skipped")
     if plot is not None:
-        from steelyard.report.figures import draw
+        from steelyard.report.drawing import draw
 
         draw(figure_of(configuration), results).savefig(plot, dpi=150)
         console.print(f"The figure is {plot}")

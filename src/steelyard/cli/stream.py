@@ -17,6 +17,8 @@ from rich.text import Text
 from steelyard.cli.console import complain, complaints, console, require_packages
 from steelyard.cli.dashboard import Ui, UiPort, require_bokeh, shown, stay
 from steelyard.dashboard.wording import many
+from steelyard.printable import printable
+from steelyard.validation import require_whole
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 _ROWS = 10
 
 
-def stream(
+def stream(  # noqa: PLR0915  # one option after the other, then one step after the other
     key: Annotated[str, typer.Option(help="Column, or SQL expression, of the key.")],
     source: Annotated[str, typer.Option(help="kafka, parquet, json, text or rate.")] = "rate",
     path: Annotated[str | None, typer.Option(help="Folder of files to read.")] = None,
@@ -89,11 +91,22 @@ def stream(
     """Aggregate a stream by key on balanced workers, and watch them. Ctrl-C stops it cleanly."""
     _require_what_is_needed(has_metrics=metrics_port is not None, has_page=ui)
     from steelyard.aggregators.naming import aggregator_named
-    from steelyard.dashboard.runs import Run
+    from steelyard.dashboard.runs import ShownRun
     from steelyard.spark.grouping import group_by
     from steelyard.spark.session import STATE_IN_ROCKSDB, session
     from steelyard.spark.streaming.job import Sink, Source
+    from steelyard.spark.streaming.settings import StreamSettings, require_sound
 
+    asked = StreamSettings(
+        placement=placement,
+        virtual_workers=virtual_workers,
+        period=_number_or_length(period),
+        slot=_number_or_length(slot),
+        time=time_column,
+        window=window,
+        slide=slide,
+        watermark=watermark,
+    )
     more = {
         "spark.sql.shuffle.partitions": str(workers),
         **STATE_IN_ROCKSDB,
@@ -102,6 +115,8 @@ def stream(
         **({"spark.locality.wait": "60s"} if placement == "delegated" else {}),
     }
     try:
+        _require_numbers(workers, rate, files_per_batch, metrics_port)
+        require_sound(asked, tasks_per_worker=1)
         aggregators = [aggregator_named(text) for text in agg or ["count"]]
         came_from = Source(source, path, servers, topic, rate, files_per_batch)
         goes_to = Sink(sink, out, out_servers or servers, out_topic)
@@ -117,20 +132,8 @@ def stream(
             spark = cleaning.enter_context(starting)
         try:
             frame, name = came_from.frame(spark, key)
-            grouped = group_by(
-                frame,
-                name,
-                workers=workers,
-                placement=placement,
-                control=control or folder / "control",
-                virtual_workers=virtual_workers,
-                period=_number_or_length(period),
-                slot=_number_or_length(slot),
-                time=time_column,
-                window=window,
-                slide=slide,
-                watermark=watermark,
-            )
+            where = {"control": control or folder / "control"}
+            grouped = group_by(frame, name, workers=workers, **vars(asked) | where)
             results = grouped.aggregate(*aggregators)
             if metrics_port is not None:
                 cleaning.enter_context(grouped.serve_metrics(metrics_port))
@@ -138,7 +141,7 @@ def stream(
             complain(error)
         if ui:
             title = f"{key} of {source}, {placement}"
-            cleaning.enter_context(shown([Run(title, grouped.history)], ui_port))
+            cleaning.enter_context(shown([ShownRun(title, grouped.history)], ui_port))
         newest: list[Any] = []
 
         def show(batch: Any) -> None:
@@ -160,8 +163,28 @@ def stream(
         if ui and failed is None and not was_stopped:
             stay()
     if failed is not None:
-        complaints.print(f"[red]The query failed:[/red] {failed}", soft_wrap=True)
+        _tell_failure(failed)
         raise typer.Exit(1)
+
+
+def _require_numbers(
+    workers: int, rate: int, files_per_batch: int | None, metrics_port: int | None
+) -> None:
+    require_whole("workers", workers, least=1)
+    require_whole("rate", rate, least=1)
+    if files_per_batch is not None:
+        require_whole("files-per-batch", files_per_batch, least=1)
+    if metrics_port is not None:
+        require_whole("metrics-port", metrics_port, least=0, most=65_535)
+
+
+def _tell_failure(failed: Exception) -> None:
+    """All that Spark says of it: the first lines alone are often of no help."""
+    first, *others = str(failed).splitlines() or [""]
+    told = Text.assemble(("The query failed:", "red"), " ", printable(first))
+    complaints.print(told, soft_wrap=True)
+    for line in others:
+        complaints.print(line.expandtabs(), highlight=False, soft_wrap=True)
 
 
 def _require_what_is_needed(*, has_metrics: bool, has_page: bool) -> None:
@@ -209,7 +232,7 @@ def _screen(history: "list[Slot]", newest: list[Any], columns: list[str]) -> Ren
         for number, name in enumerate(columns):
             table.add_column(name, justify="right" if number else "left", overflow="ellipsis")
         for row in newest:
-            table.add_row(*(Text(_short(value)) for value in row))
+            table.add_row(*map(_short, row))
         parts.append(table)
     return Group(*parts)
 
@@ -224,7 +247,7 @@ def workers_table(slot: "Slot") -> Table:
     for worker in slot.workers:
         table.add_row(
             str(worker.worker),
-            Text(worker.state, styles.get(worker.state, "")),
+            Text(printable(worker.state), styles.get(worker.state, "")),
             f"{worker.messages:,}",
             f"{worker.share:.1%}",
             f"{worker.utilisation:.0%}",
@@ -246,5 +269,5 @@ def _seconds(latency: float | None) -> str:
 
 
 def _short(value: object) -> str:
-    text = f"{value:,}" if isinstance(value, int) else str(value)
+    text = f"{value:,}" if isinstance(value, int) else printable(value)
     return text if len(text) <= 40 else text[:39] + "…"

@@ -7,6 +7,7 @@ import typer
 from steelyard.cli.console import complain, console, examples
 
 if TYPE_CHECKING:
+    from steelyard.control.history import Slot
     from steelyard.control.store import ControlStore
 
 Control = Annotated[str, typer.Option(help="The control path of the stream.")]
@@ -26,19 +27,15 @@ workers = typer.Typer(
 def show(control: Control) -> None:
     """The workers in the last slot."""
     from steelyard.cli.stream import workers_table
-    from steelyard.control.history import Slot
 
-    lines = _store(control).history()
-    if not lines:
-        complain(ValueError(f"control: there is no history in {control!r} yet"))
-    console.print(workers_table(Slot.from_json(lines[-1])))
+    console.print(workers_table(_last_slot(_store(control))))
 
 
 @workers.command(epilog=examples("steelyard workers drain 3 5 --control /shared/clicks"))
 def drain(numbers: Numbers, control: Control) -> None:
     """Let workers give all their virtual workers away, at the end of the slot."""
     store = _store(control)
-    known = _known(control)
+    known = {worker.worker for worker in _last_slot(store).workers}
     if (store.learned() or {}).get("source") is None:
         complain(
             ValueError(
@@ -77,10 +74,10 @@ def _store(control: str) -> "ControlStore":
     return store
 
 
-def _known(control: str) -> set[int]:
-    from steelyard.control.history import Slot
+def _last_slot(store: "ControlStore") -> "Slot":
+    from steelyard.control.history import last_slot
 
-    lines = _store(control).history()
-    if not lines:
-        complain(ValueError(f"control: there is no history in {control!r} yet"))
-    return {worker.worker for worker in Slot.from_json(lines[-1]).workers}
+    slot = last_slot(store.history())
+    if slot is None:
+        complain(ValueError(f"control: there is no history in {store.shown!r} yet"))
+    return slot

@@ -1,7 +1,9 @@
 """The driver's part: reports of micro-batches enter, versions and the history of slots leave."""
 
+import logging
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.assignment import Assignment, Move
-from steelyard.control.history import HotKey, Slot, WorkerSlot
+from steelyard.control.history import HotKeyShare, Slot, WorkerSlot
 from steelyard.control.reports import (
     LATENCY_BINS,
     SourceReport,
@@ -19,9 +21,13 @@ from steelyard.control.reports import (
 from steelyard.control.store import ControlStore
 from steelyard.control.version import ControlVersion
 from steelyard.delegation import Measurement, Rules, Signal, SourceSide, SteadyRules, fair_busy_time
-from steelyard.planning import Planner
-from steelyard.rounds import capacities_of_tasks
-from steelyard.routing_plan import RoutingPlan
+from steelyard.plans import Planner, RoutingPlan
+from steelyard.plans.task_sizes import capacities_of_tasks
+
+_log = logging.getLogger("steelyard")
+
+_WRONG_SHAPE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading a file of our own raises if somebody else wrote it."""
 
 _HOT_KEYS = 10
 
@@ -81,36 +87,51 @@ class Controller:
         self.workers, self.virtual_workers = workers, virtual_workers
         # Reports of a slot come together and tell of all room: nobody need wait for an idle one.
         self._rules = rules or SteadyRules(proportional=True, patience=1, band=0.02)
-        self._store, self._slot_length, self.foresees = store, slot, foresees
+        self.store, self._slot_length, self.foresees = store, slot, foresees
+        self._unwritten: set[str] = set()
         learned = (store.learned() if store is not None else None) or {}
         newest = store.newest() if store is not None else None
         sizes = None if delegation else capacities_of_tasks(workers, virtual_workers)
-        self._planner = _resumed_planner(
-            Planner(workers * virtual_workers, epsilon, buckets, sizes, decay=decay),
-            learned,
-            None if newest is None else newest.plan,
-        )
-        self._source: SourceSide | None = None
-        if delegation:
-            fresh = _first_assignment(workers, virtual_workers, capacities)
-            self._source = _resumed_source(self._rules, fresh, learned)
+        settings = (workers * virtual_workers, epsilon, buckets, sizes)
+        fresh = _first_assignment(workers, virtual_workers, capacities) if delegation else None
+        plan = None if newest is None else newest.plan
+        try:
+            self._resume(learned, Planner(*settings, decay=decay), plan, fresh)
+        except _WRONG_SHAPE:
+            if not learned:
+                raise
+            _log.warning("control: learned.json cannot be understood; starting without it")
+            self._resume({}, Planner(*settings, decay=decay), plan, fresh)
         self._sides = [self._rules.worker(slot=1.0) for _ in range(workers)]
-        self._slots = int(learned.get("slots", 0))
-        self._has_counted = bool(learned.get("planner", {}).get("has_counted"))
         self.last_batch = -1
-        """The micro-batch that was heard of last, and made use of."""
+        """The last micro-batch whose reports were used."""
         self.history: deque[Slot] = deque(maxlen=_HISTORY)
         self._owned_in: dict[int, list[int]] = {}
         self._begin_slot()
         self._begin_judging()
-        self._so_far = (int(learned.get("messages", 0)), int(learned.get("moves", 0)))
         self.version: ControlVersion | None = None
         newest = newest if newest is not None and newest.says(*self._wanted()) else None
-        # A path that somebody uses is not written to before it is known that it is ours.
-        is_ours = store is None or not store.is_claimed
+        # A path that another query uses is not written to before it is known to be ours.
+        is_ours = store is None or not store.owner()
         self.version = newest or (self._published() if is_ours else None)
         if self.version is not None:
             self._owned_in[self.version.number] = self._owned()
+
+    def _resume(
+        self,
+        learned: Mapping[str, Any],
+        planner: Planner,
+        plan: RoutingPlan | None,
+        assignment: Assignment | None,
+    ) -> None:
+        """Take over what was learned, as far as it fits; the assignment is for delegation."""
+        self._planner = _resumed_planner(planner, learned, plan)
+        self._source: SourceSide | None = None
+        if assignment is not None:
+            self._source = _resumed_source(self._rules, assignment, learned)
+        self._slots = int(learned.get("slots", 0))
+        self._has_counted = bool((learned.get("planner") or {}).get("has_counted"))
+        self._so_far = (int(learned.get("messages", 0)), int(learned.get("moves", 0)))
 
     def begin_run(self) -> None:
         """A query has begun, perhaps anew: micro-batches may be numbered from 0 again."""
@@ -226,9 +247,12 @@ class Controller:
             owners=owners,
         )
         self.version = version
-        if self._store is not None:
-            self._store.save_learned(self._learned())
-            self._store.add_history(slot.to_json())
+        if self.store is not None:
+            with self._despite_errors("file learned.json"):
+                self.store.keep_identity()
+                self.store.save_learned(self._learned())
+            with self._despite_errors("history"):
+                self.store.add_history(slot.to_json())
         self.history.append(slot)
         self._begin_slot()
         return slot
@@ -250,9 +274,9 @@ class Controller:
             bytes=int(self._bytes[worker]),
         )
 
-    def _hot_keys(self) -> tuple[HotKey, ...]:
+    def _hot_keys(self) -> tuple[HotKeyShare, ...]:
         total = max(1, int(self._rows.sum()))
-        return tuple(HotKey(k, n / total) for k, n in self._hot.most_common(_HOT_KEYS))
+        return tuple(HotKeyShare(k, n / total) for k, n in self._hot.most_common(_HOT_KEYS))
 
     def _owned(self) -> list[int]:
         if self._source is None:
@@ -319,7 +343,7 @@ class Controller:
 
     def _heed_drained(self, source: SourceSide) -> list[Move]:
         """Workers that were drained by hand give all they have; those no longer so come back."""
-        wanted = self._store.drained() if self._store is not None else set()
+        wanted = self.store.drained() if self.store is not None else set()
         moves: list[Move] = []
         for worker in range(self.workers):
             is_there = worker in source.assignment.workers
@@ -335,16 +359,28 @@ class Controller:
         plan, owners = self._wanted()
         last = self.version
         latest = last.number if last is not None else 0
-        if self._store is not None:
-            latest = self._store.latest()
+        if self.store is not None:
+            latest = self.store.latest()
         if last is not None and latest == last.number and last.says(plan, owners):
             return last
         version = ControlVersion(max(latest, last.number if last else 0) + 1, plan, owners)
         self._owned_in[version.number] = self._owned()
         self._owned_in.pop(version.number - _VERSIONS, None)
-        if self._store is not None:
-            self._store.publish(version)
+        if self.store is not None:
+            with self._despite_errors("newest version"):
+                self.store.publish(version)
         return version
+
+    @contextmanager
+    def _despite_errors(self, what: str) -> Iterator[None]:
+        """Go on if the control path cannot be written: balance suffers, results do not."""
+        try:
+            yield
+            self._unwritten.discard(what)
+        except OSError as error:
+            if what not in self._unwritten:
+                self._unwritten.add(what)
+                _log.warning("control: the %s cannot be written: %s", what, error)
 
     def _wanted(self) -> tuple[RoutingPlan | None, NDArray[np.int32]]:
         return (self._planner.plan if self._has_counted else None), self._owners()

@@ -1,245 +1,103 @@
 """The file systems that a control path can be on.
 
-A folder on a local disk or a shared mount can link: a file is made by whoever comes first, with all
-of its content at once. What `pyarrow.fs` reaches (S3, Google's and Azure's stores, HDFS) cannot be
-relied on for that: the last who writes wins there.
+A path or an address enters; a place for small texts leaves. A folder on a local disk or a shared
+mount is `LocalFiles`; what `pyarrow.fs` reaches (S3, Google's and Azure's stores, HDFS) is
+`RemoteFiles`.
 """
 
 import os
-import uuid
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 REMOTE = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
-"""The addresses that are left to `pyarrow.fs`."""
-
-_TRIES = 5
-"""So often something is tried when folders vanish in between."""
-
-T = TypeVar("T")
+"""Schemes of addresses that `pyarrow.fs` opens."""
 
 
 class Files(ABC):
-    """Small texts under names with slashes; nobody ever sees a part of one."""
+    """Small texts under names with slashes. A reader never sees part of a text.
 
-    can_link: bool
-    """Whether the first who makes a file wins."""
+    Every method raises an OSError if the file system fails.
+    """
+
     address: str
-    """Where they are: `files_at` finds the same with it in another process."""
+    """Where the files are; `files_at` opens the same place with it in another process."""
+    appends: bool
+    """Whether a line can be added to a file without writing the whole file again."""
+    costs_per_request: bool
+    """Whether every request is paid for, so that readers should not ask too often."""
 
     @property
     def shown(self) -> str:
-        """The address for people, without secrets."""
-        return self.address
-
-    @abstractmethod
-    def prepare(self) -> None:
-        """Make the folder; an OSError if it cannot be written."""
-
-    @abstractmethod
-    def exists(self, name: str = "") -> bool:
-        """Whether there is such a file; without a name, whether there is the folder."""
-
-    @abstractmethod
-    def read(self, name: str) -> str:
-        """The text; an OSError if there is none."""
-
-    @abstractmethod
-    def read_from(self, name: str, begin: int) -> bytes:
-        """What comes after so many bytes; an OSError if there is no such file."""
-
-    @abstractmethod
-    def stamp(self, name: str) -> tuple[int, ...] | None:
-        """Its length and what else tells whether it has changed; None if it is not there."""
-
-    @abstractmethod
-    def write(self, name: str, text: str) -> None:
-        """Put it in the place of what was there."""
-
-    @abstractmethod
-    def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
-
-    @abstractmethod
-    def names(self, folder: str) -> list[str]:
-        """The files, and folders, of a folder; none if it is not there."""
-
-
-class LocalFiles(Files):
-    """In a folder of this machine, or of a mount that all machines share."""
-
-    can_link = True
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.address = path, str(path)
-
-    def prepare(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-        probe = self.path / f".{uuid.uuid4().hex}"
-        probe.touch()
-        probe.unlink()
-
-    def exists(self, name: str = "") -> bool:
-        return (self.path / name).exists()
-
-    def read(self, name: str) -> str:
-        return (self.path / name).read_text()
-
-    def read_from(self, name: str, begin: int) -> bytes:
-        with (self.path / name).open("rb") as file:
-            file.seek(begin)
-            return file.read()
-
-    def stamp(self, name: str) -> tuple[int, ...] | None:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            found = (self.path / name).stat()
-            return found.st_size, found.st_mtime_ns, found.st_ino
-        return None
-
-    def write(self, name: str, text: str) -> None:
-        self._write(name, text, Path.replace)
-
-    def remove(self, name: str) -> None:
-        with suppress(FileNotFoundError):
-            (self.path / name).unlink()
-
-    def names(self, folder: str) -> list[str]:
-        with suppress(OSError):
-            return [path.name for path in (self.path / folder).iterdir()]
-        return []
-
-    # What only folders can.
-
-    def write_if_absent(self, name: str, text: str) -> None:
-        """Keep what is there, if anything is."""
-
-        def link(written: Path, target: Path) -> None:
-            with suppress(FileExistsError):
-                os.link(written, target)
-
-        self._write(name, text, link)
-
-    def link(self, name: str, other: str) -> None:
-        """Give a file another name, unless that is taken: what it holds stays under either."""
-        (self.path / other).parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            os.link(self.path / name, self.path / other)
-
-    def append(self, name: str, line: str) -> None:
-        """Add a line to a file."""
-
-        def add() -> None:
-            self.path.mkdir(parents=True, exist_ok=True)
-            with (self.path / name).open("a") as file:
-                file.write(line + "\n")
-
-        persistently(add)
-
-    def remove_folder(self, name: str) -> None:
-        """Remove a folder and its files, if it is there."""
-        with suppress(OSError):
-            for path in (self.path / name).iterdir():
-                path.unlink(missing_ok=True)
-            (self.path / name).rmdir()
-
-    def _write(self, name: str, text: str, put: Callable[[Path, Path], object]) -> None:
-        target = self.path / name
-
-        def write() -> None:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            written = target.parent / f".{uuid.uuid4().hex}"
-            try:
-                written.write_text(text)
-                put(written, target)
-            finally:
-                written.unlink(missing_ok=True)
-
-        persistently(write)
-
-
-class RemoteFiles(Files):
-    """Where `pyarrow.fs` reaches; credentials are found as it finds them."""
-
-    can_link = False
-
-    def __init__(self, address: str) -> None:
-        from pyarrow.fs import FileSystem
-
-        self.address = address
-        self._system, self._path = FileSystem.from_uri(address)
-        self._path = self._path.rstrip("/")
-
-    @property
-    def shown(self) -> str:
+        """The address without secrets, for messages."""
         return without_secrets(self.address)
 
+    @abstractmethod
     def prepare(self) -> None:
-        probe = f".{uuid.uuid4().hex}"
-        self.write(probe, "")
-        self.remove(probe)
+        """Create the folder, and raise an OSError if it cannot be written."""
 
+    @abstractmethod
     def exists(self, name: str = "") -> bool:
-        from pyarrow.fs import FileType
+        """Return whether the file exists; without a name, whether the folder does."""
 
-        info = self._system.get_file_info(f"{self._path}/{name}".rstrip("/"))
-        return bool(info.type != FileType.NotFound)
-
+    @abstractmethod
     def read(self, name: str) -> str:
-        with self._system.open_input_stream(f"{self._path}/{name}") as file:
-            return bytes(file.read()).decode()
+        """Return a text; raise an OSError if there is none, a ValueError if it is not UTF-8."""
 
+    @abstractmethod
     def read_from(self, name: str, begin: int) -> bytes:
-        with self._system.open_input_file(f"{self._path}/{name}") as file:
-            file.seek(min(begin, file.size()))
-            return bytes(file.read())
+        """Return the bytes of a file from position `begin` on."""
 
+    @abstractmethod
     def stamp(self, name: str) -> tuple[int, ...] | None:
-        info = self._system.get_file_info(f"{self._path}/{name}")
-        return (info.size, info.mtime_ns or 0) if info.is_file else None
+        """Return the length of a file and what else changes with it; None if there is no file."""
 
+    @abstractmethod
     def write(self, name: str, text: str) -> None:
-        path = f"{self._path}/{name}"
-        if self._system.type_name != "hdfs":  # objects appear when they are whole
-            with self._system.open_output_stream(path) as file:
-                file.write(text.encode())
-            return
-        self._system.create_dir(path.rpartition("/")[0], recursive=True)
-        written = f"{path.rpartition('/')[0]}/.{uuid.uuid4().hex}"
-        with self._system.open_output_stream(written) as file:
-            file.write(text.encode())
-        self.remove(name)  # HDFS moves onto nothing else
-        self._system.move(written, path)
+        """Create or replace a file."""
 
+    @abstractmethod
+    def create(self, name: str, text: str) -> None:
+        """Create a file unless it exists; on object stores the last of two writers wins."""
+
+    @abstractmethod
+    def append(self, name: str, line: str) -> None:
+        """Add a line to a file; only where `appends` is true."""
+
+    @abstractmethod
     def remove(self, name: str) -> None:
-        with suppress(FileNotFoundError):
-            self._system.delete_file(f"{self._path}/{name}")
+        """Remove a file if it exists."""
 
+    @abstractmethod
     def names(self, folder: str) -> list[str]:
-        from pyarrow.fs import FileSelector
-
-        found = FileSelector(f"{self._path}/{folder}", allow_not_found=True)
-        return [info.base_name for info in self._system.get_file_info(found)]
+        """List the files and folders in a folder; an empty list if it cannot be read."""
 
 
 def files_at(path: str | os.PathLike[str]) -> Files:
-    """The files of a path, of a file: address, or of one that `pyarrow.fs` reaches."""
+    """Open a path, a file: address, or an address that `pyarrow.fs` opens."""
+    from steelyard.control.local_files import LocalFiles
+
     path = os.fspath(path)
-    address = urlsplit(path)
-    if not address.scheme:
+    try:
+        address = urlsplit(path)
+    except ValueError as error:
+        reason = _without_secrets_of(path, str(error))
+        raise ValueError(f"control: {without_secrets(path)!r} is no address: {reason}") from None
+    scheme = address.scheme
+    if not scheme:
         return LocalFiles(Path(path).absolute())
-    if address.scheme == "file" and address.netloc in ("", "localhost"):
+    if scheme == "file" and address.netloc in ("", "localhost"):
         return LocalFiles(Path(unquote(address.path)))
-    if address.scheme in REMOTE:
+    if scheme in REMOTE:
+        from steelyard.control.remote_files import RemoteFiles
+
         try:
             return RemoteFiles(path)
         except (OSError, ValueError, NotImplementedError) as error:
-            raise ValueError(
-                f"control: {without_secrets(path)!r} cannot be reached: {error}"
-            ) from error
+            reason = _without_secrets_of(path, str(error))
+        # Outside the handler: the original error may quote the address with its secrets.
+        raise ValueError(f"control: {without_secrets(path)!r} cannot be reached: {reason}")
     remote = ", ".join(f"{scheme}://" for scheme in REMOTE)
     raise ValueError(
         f"control: {without_secrets(path)!r} must be a folder on a local disk or a shared mount "
@@ -248,21 +106,38 @@ def files_at(path: str | os.PathLike[str]) -> Files:
 
 
 def without_secrets(address: str) -> str:
-    """An address less its user, password and options.
+    """Return an address without its user, password and options.
+
+    Secrets may hold slashes: if anything before the path can be a user and a password, all up to
+    the last @ is left out, even if that leaves out part of the path.
 
     >>> without_secrets("s3://me:secret@bucket/control?region=eu")
     's3://bucket/control'
+    >>> without_secrets("s3://me:sec/ret@bucket/control")
+    's3://bucket/control'
+    >>> without_secrets("s3://bucket/by@hour")
+    's3://bucket/by@hour'
     """
-    parts = urlsplit(address)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+    scheme, separator, rest = address.partition("://")
+    if not separator:
+        return address
+    rest = re.split(r"[?#]", rest.rpartition("@")[2] if _secrets_of(address) else rest)[0]
+    return f"{scheme}://{rest}"
 
 
-def persistently(act: Callable[[], T]) -> T:
-    """Do it again if a folder vanished in between.
+def _secrets_of(address: str) -> list[str]:
+    """The user, the password and the values of options in an address."""
+    rest = address.partition("://")[2]
+    before, at, behind = rest.rpartition("@")
+    may_be_user = bool(at) and (":" in before or "/" not in before)
+    options = re.split(r"[?&#]", behind if may_be_user else rest)[1:]
+    values = [option.partition("=")[2] for option in options]
+    return ([*before.split(":"), before] if may_be_user else []) + values
 
-    A folder that vanishes while `mkdir` looks whether it is one is told as a file in the way.
-    """
-    for _ in range(_TRIES - 1):
-        with suppress(FileNotFoundError, FileExistsError):
-            return act()
-    return act()
+
+def _without_secrets_of(address: str, message: str) -> str:
+    """A message that may quote an address, or parts of it, without the secrets of the address."""
+    message = message.replace(address, without_secrets(address))
+    for secret in sorted(filter(None, _secrets_of(address)), key=len, reverse=True):
+        message = message.replace(secret, "***").replace(unquote(secret), "***")
+    return message

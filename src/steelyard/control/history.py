@@ -1,13 +1,24 @@
 """What a running stream did, slot by slot: for people, dashboards and tests."""
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from steelyard.control.reports import LATENCY_BINS, latency_quantile
+
+_ACCEPTED: dict[Any, Any] = {
+    int: int,
+    float: (int, float),
+    float | None: (int, float, type(None)),
+    str: str,
+}
+"""By the type of a field: what JSON may hold for it."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,7 @@ def quantile_of(slots: "Iterable[Slot]", quantile: float) -> float | None:
 
 
 @dataclass(frozen=True)
-class HotKey:
+class HotKeyShare:
     """A key that comes often, as text, and its share of the slot's messages.
 
     Counted where messages are sent, and told by each sender of the keys that are frequent there: a
@@ -70,7 +81,7 @@ class Slot:
     workers: tuple[WorkerSlot, ...]
     moves: tuple[tuple[int, int, int], ...]
     """Virtual worker, giver, taker."""
-    hot_keys: tuple[HotKey, ...]
+    hot_keys: tuple[HotKeyShare, ...]
     version: int
     """The version that was published at its end."""
     p50: float | None = None
@@ -105,10 +116,31 @@ class Slot:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        fields: dict[str, Any] = json.loads(text)
-        fields["workers"] = tuple(WorkerSlot(**worker) for worker in fields["workers"])
-        fields["hot_keys"] = tuple(HotKey(**key) for key in fields["hot_keys"])
-        fields["latencies"] = tuple((b, n) for b, n in fields.get("latencies", ()))
-        fields["moves"] = tuple((v, giver, taker) for v, giver, taker in fields["moves"])
-        fields["owners"] = tuple(fields.get("owners", ()))
-        return cls(**fields)
+        """The slot that `to_json` wrote; a ValueError for any other text."""
+        try:
+            found: dict[str, Any] = json.loads(text)
+            found["workers"] = tuple(_made(WorkerSlot, worker) for worker in found["workers"])
+            found["hot_keys"] = tuple(_made(HotKeyShare, key) for key in found["hot_keys"])
+            found["latencies"] = tuple((b, n) for b, n in found.get("latencies", ()))
+            found["moves"] = tuple((v, giver, taker) for v, giver, taker in found["moves"])
+            found["owners"] = tuple(found.get("owners", ()))
+            return _made(cls, found)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"this is not the JSON of a slot: {error!r}") from error
+
+
+def _made(kind: type[T], found: dict[str, Any]) -> T:
+    """An object of these fields, whose numbers and texts have the declared types."""
+    for field in fields(kind):  # type: ignore[arg-type]  # a dataclass
+        accepted = _ACCEPTED.get(field.type, object)
+        if field.name in found and not isinstance(found[field.name], accepted):
+            raise TypeError(f"{field.name} is {found[field.name]!r}")
+    return kind(**found)
+
+
+def last_slot(lines: Sequence[str]) -> Slot | None:
+    """The newest slot of some lines; lines that are not slots are skipped."""
+    for line in reversed(lines):
+        with suppress(ValueError):
+            return Slot.from_json(line)
+    return None

@@ -1,56 +1,84 @@
 """The control path: the one place that knows what is in it.
 
-    versions/<number>.json   plans and assignments, never changed; old ones are removed
-    pins/<query>/<batch>     the version that all tasks of a micro-batch use: another name of it
-    learned.json             what the control loop goes on from after a restart
-    drained.json             workers that are to be left without work, by hand
-    history.jsonl            what was lately, one line for each slot
+    versions/<number>.json   plans and assignments, never changed; the newest are kept
+    identity                 a random text by which tasks recognize the folder that the driver uses
+    learned.json             what the control loop resumes from after a restart
+    drained.json             workers that get no work, by hand
+    history.jsonl            the last slots, one line each
     owner                    the query that uses the path
+    definitions/<query>      what the state in its checkpoint stands for, since which micro-batch
 
-A pin is made by whoever comes first and is there at once with its content or not at all. Where
-files cannot be linked there are no pins: the driver asks for the newest version once for each
-micro-batch, and Spark hands the answer to all attempts of its tasks.
+The driver writes all of it, but for the owner. Once in a micro-batch one task asks for the newest
+version. What it finds, a `Pin`, travels to all attempts of all tasks with Spark's plan of the
+micro-batch, so that they cannot disagree: a task that does not find that very version fails.
 """
 
 import json
 import os
+import uuid
+import zlib
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from steelyard.control.files import LocalFiles, files_at, persistently
+from steelyard.control.definition import Definition
+from steelyard.control.files import files_at
 from steelyard.control.version import ControlVersion
 
 HISTORY = "history.jsonl"
-"""The file that whoever watches a stream follows."""
+"""The file that dashboards follow."""
 
-_KEPT = 1
-"""Pins of so many micro-batches that are done are kept: Spark replays none of them."""
+_KEPT_VERSIONS = 8
+"""The newest versions are kept, for micro-batches that still use one of them."""
 
-_KEPT_UNPINNED = 16
-"""So many versions are kept where none can be pinned, for the micro-batches that use them."""
-
-_NONE = "none"
-"""The content of a pin if there is no version yet."""
-
-_HISTORY = 1000
+_KEPT_LINES = 1000
 """Lines of history that are kept at least; at most twice as many."""
 
-_REWRITTEN = 100
-"""Lines of history that are kept where a file cannot be added to, so all of it is written anew."""
+_KEPT_LINES_REWRITTEN = 100
+"""Lines of history that are kept where each new line means to write the whole file again."""
+
+_UNREADABLE = (OSError, ValueError)
+"""What reading a file raises if it is lost, damaged, or not text."""
+
+
+class Pin(NamedTuple):
+    """Names a version by its number and the checksum of its text, so by its content.
+
+    >>> Pin.from_long(Pin(7, 0xCAFE).to_long())
+    Pin(number=7, checksum=51966)
+    """
+
+    number: int
+    checksum: int
+
+    @classmethod
+    def of(cls, number: int, text: str) -> "Pin":
+        return cls(number, zlib.crc32(text.encode()))
+
+    def to_long(self) -> int:
+        """As one number that Spark can carry beside every row."""
+        return self.number << 32 | self.checksum
+
+    @classmethod
+    def from_long(cls, value: int) -> "Pin":
+        return cls(value >> 32, value & 0xFFFFFFFF)
+
+
+NO_VERSION = Pin(0, 0)
+"""What a micro-batch follows if there is no version that can be read."""
 
 
 class ControlStore:
-    """Versions, pins and what was learned, in a folder that driver and executors share.
+    """Versions and what the control loop has learned, in a folder that driver and executors share.
 
     >>> import numpy as np, tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> store = ControlStore(folder.name)
-    >>> store.pin("query", batch=0)
+    >>> store.pin_newest() == NO_VERSION
+    True
     >>> store.publish(ControlVersion(1, None, np.zeros(4, np.int32)))
-    >>> store.pin("query", batch=0)
-    >>> store.pin("query", batch=1).number
+    >>> store.pinned(store.pin_newest()).number
     1
     >>> folder.cleanup()
     """
@@ -58,6 +86,8 @@ class ControlStore:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._files = files_at(path)
         self._lines: list[str] | None = None
+        self.identity = ""
+        """The text by which tasks recognize this folder; known once it is prepared."""
 
     @property
     def address(self) -> str:
@@ -66,92 +96,76 @@ class ControlStore:
 
     @property
     def shown(self) -> str:
-        """The address for people."""
+        """The address for messages."""
         return self._files.shown
 
-    @property
-    def can_pin(self) -> bool:
-        """Whether tasks can agree on a version by themselves."""
-        return self._files.can_link
-
     def exists(self) -> bool:
-        """Whether anything is there."""
+        """Return whether there is such a folder."""
         return self._files.exists()
 
     def prepare(self) -> None:
-        """Make the folder; refuse one that cannot be written."""
+        """Create the folder; raise a ValueError if it cannot be written."""
         try:
             self._files.prepare()
+            self._files.write("versions/.probe", "")
+            self._files.remove("versions/.probe")
+            self._files.create("identity", uuid.uuid4().hex)
+            self.identity = self._files.read("identity")
         except OSError as error:
             raise ValueError(
                 f"control: the folder {self.shown} cannot be written: {error.strerror or error}"
             ) from error
+        except ValueError as error:
+            raise ValueError(
+                f"control: the file {self.shown}/identity is damaged; remove it and start again"
+            ) from error
 
-    # Versions and pins: what keeps all tasks of a micro-batch of one mind.
+    def keep_identity(self) -> None:
+        """Write the identity again if it was lost while the query runs."""
+        if self.identity:
+            self._files.create("identity", self.identity)
+
+    def is_identified_by(self, identity: str) -> bool:
+        """Return whether this folder, as it is seen here, is the one with that identity."""
+        try:
+            return self._files.read("identity") == identity
+        except _UNREADABLE:
+            return False
+
+    # Versions: what sources follow.
 
     def publish(self, version: ControlVersion) -> None:
-        """Make a version known, and remove those that nobody can need any more."""
+        """Write a version, and remove those that no task can need any more."""
         self._files.write(_of_version(version.number), version.to_json())
-        needed = version.number  # those that are pinned have another name
-        if not self.can_pin:
-            needed -= _KEPT_UNPINNED - 1
         for number in self._numbers():
-            if number < needed:
+            if number <= version.number - _KEPT_VERSIONS:
                 self._files.remove(_of_version(number))
 
     def latest(self) -> int:
-        """The number of the newest version; 0 if there is none."""
+        """Return the number of the newest version; 0 if there is none."""
         return max(self._numbers(), default=0)
 
-    def newest(self) -> ControlVersion | None:
-        """The newest version, unless it is lost or cannot be read."""
-        return self.read(self.latest())
+    def pin_newest(self) -> Pin:
+        """Name the newest version that can be read."""
+        for number in sorted(self._numbers(), reverse=True):
+            with suppress(*_UNREADABLE):
+                text = self._files.read(_of_version(number))
+                if _understood(text) is not None:
+                    return Pin.of(number, text)
+        return NO_VERSION
 
-    def read(self, number: int) -> ControlVersion | None:
-        """A version, unless it is lost or cannot be read."""
-        with suppress(FileNotFoundError, NotADirectoryError):
-            return _understood(self._files.read(_of_version(number)))
+    def newest(self) -> ControlVersion | None:
+        """Return the newest version that can be read, if there is one."""
+        with suppress(LookupError):
+            return self.pinned(self.pin_newest())
         return None
 
-    def pin(self, query: str, batch: int) -> ControlVersion | None:
-        """The version that a micro-batch uses, for its retries and replays too, if there is one.
+    def pinned(self, pin: Pin) -> ControlVersion | None:
+        """Return the version that a pin names; raise a LookupError if it is not here.
 
-        The first to ask decides. The pin *is* that version, under another name: it stays what it
-        is whatever becomes of the other.
+        None for `NO_VERSION`.
         """
-        files = self._linking()
-        pin = _pin(query, batch)
-
-        def decide() -> str:
-            with suppress(FileNotFoundError):
-                return files.read(pin)
-            latest = self.latest()
-            if latest:
-                files.link(_of_version(latest), pin)
-            else:
-                files.write_if_absent(pin, _NONE)
-            return files.read(pin)
-
-        return _understood(persistently(decide))
-
-    def is_pinned(self, query: str, batch: int) -> bool:
-        """Whether somebody has asked for a micro-batch's version."""
-        return self._files.exists(_pin(query, batch))
-
-    def forget_pins(self, query: str, done: int) -> None:
-        """Remove the pins of micro-batches long before one that is done, and of other queries."""
-        files = self._linking()
-        for other in files.names("pins"):
-            if other != query:
-                files.remove_folder(f"pins/{other}")
-        for batch in files.names(f"pins/{query}"):
-            if batch.isdecimal() and int(batch) <= done - _KEPT:
-                files.remove(f"pins/{query}/{batch}")
-
-    def _linking(self) -> LocalFiles:
-        if not isinstance(self._files, LocalFiles):
-            raise TypeError(f"nothing can be pinned on {self.shown}")
-        return self._files
+        return None if pin == NO_VERSION else _version_at(self.address, pin)
 
     def _numbers(self) -> list[int]:
         stems = [name.removesuffix(".json") for name in self._files.names("versions")]
@@ -160,96 +174,131 @@ class ControlStore:
     # One query at a time.
 
     def claim(self, query: str) -> None:
-        """Refuse the path to a second query.
+        """Raise a ValueError if another query uses the path.
 
-        Where files cannot be linked, two that start in the same moment may both get it.
+        On object stores two queries that start at the same moment may both get it, and where the
+        owner can be neither read nor written, all may.
         """
-        owner = persistently(lambda: self._owner(query))
+        owner = self.owner() or self._claimed_by(query)
         if owner != query:
             raise ValueError(
                 f"control: {self.shown} is in use by the query {owner}; give each query a path "
                 f"of its own, or, if that query is gone, remove the file {self.shown}/owner"
             )
 
-    def _owner(self, query: str) -> str:
-        """The owner; this query, if there is none yet."""
-        with suppress(FileNotFoundError):
-            return self._files.read("owner")
-        if isinstance(self._files, LocalFiles):
-            self._files.write_if_absent("owner", query)
-        else:
-            self._files.write("owner", query)
-        return self._files.read("owner")
+    def _claimed_by(self, query: str) -> str:
+        with suppress(OSError):
+            if self._files.exists("owner"):  # damaged
+                self._files.remove("owner")
+            self._files.create("owner", query)
+        return self.owner() or query
 
-    @property
-    def is_claimed(self) -> bool:
-        """Whether a query uses the path, or did when it died."""
-        return self._files.exists("owner")
+    def require_same(self, query: str, batch: int, definition: Definition) -> None:
+        """Raise a ValueError if a query resumes its checkpoint with another definition.
+
+        A definition counts once the micro-batch that first used it is done: before that, no state
+        was made by it. One that can be neither read nor written is not compared.
+        """
+        name, mine = f"definitions/{query}", definition.to_json()
+        first, found = "", ""
+        with suppress(*_UNREADABLE):
+            first, _, found = self._files.read(name).partition(" ")
+        if first.isdecimal() and int(first) < batch:
+            definition.require_same(found)
+        elif found != mine:
+            with suppress(OSError):
+                self._files.write(name, f"{batch} {mine}")
+
+    def owner(self) -> str:
+        """Return the query that uses the path, or did when it was killed; "" if there is none."""
+        try:
+            return self._files.read("owner").strip()
+        except _UNREADABLE:
+            return ""
 
     def release(self, query: str) -> None:
-        """Let another query have the path."""
-        with suppress(OSError):
-            if self._files.read("owner") == query:
+        """Free the path, if this query uses it."""
+        if self.owner() == query:
+            with suppress(OSError):
                 self._files.remove("owner")
 
     # What the driver remembers.
 
     def save_learned(self, learned: dict[str, Any]) -> None:
-        """Keep what the control loop has learned."""
+        """Write what the control loop has learned."""
         self._files.write("learned.json", json.dumps(learned, separators=(",", ":")))
 
     def learned(self) -> dict[str, Any] | None:
-        """What the control loop had learned; None if there is nothing that can be read."""
+        """Return what the control loop had learned; None if there is nothing that can be read."""
         try:
             found = json.loads(self._files.read("learned.json"))
-        except (OSError, ValueError):
+        except _UNREADABLE:
             return None
         return found if isinstance(found, dict) else None
 
     def drain(self, workers: Iterable[int]) -> None:
-        """Say which workers are to be left without work."""
+        """Set which workers get no work."""
         self._files.write("drained.json", json.dumps(sorted(set(workers))))
 
     def drained(self) -> set[int]:
-        """The workers that are to be left without work."""
+        """Return the workers that get no work."""
         try:
-            return set(json.loads(self._files.read("drained.json")))
-        except (OSError, ValueError, TypeError):
+            found = json.loads(self._files.read("drained.json"))
+        except _UNREADABLE:
             return set()
+        numbers = found if isinstance(found, list) else []
+        return {number for number in numbers if isinstance(number, int)}
 
     def add_history(self, line: str) -> None:
-        """One line more; the oldest go when there are very many."""
-        lines = self.history() if self._lines is None else self._lines
-        self._lines = [*lines, line]
-        if not isinstance(self._files, LocalFiles):
-            self._lines = self._lines[-_REWRITTEN:]
-        elif len(self._lines) > 2 * _HISTORY:
-            self._lines = self._lines[-_HISTORY:]
-        else:
+        """Add a line; the oldest are removed when there are many."""
+        is_whole = True
+        if self._lines is None:
+            self._lines, is_whole = self._read_history()
+        self._lines = [*self._lines, line]
+        if not self._files.appends:
+            self._lines = self._lines[-_KEPT_LINES_REWRITTEN:]
+        elif len(self._lines) > 2 * _KEPT_LINES:
+            self._lines = self._lines[-_KEPT_LINES:]
+        elif is_whole:  # a line that is added to one that was cut off would be lost with it
             self._files.append(HISTORY, line)
             return
         self._files.write(HISTORY, "".join(f"{kept}\n" for kept in self._lines))
 
     def history(self) -> list[str]:
-        """The lines of late; one that was cut off in the middle of writing is left out."""
+        """Return the last lines, without those that are not text or were cut off."""
+        return self._read_history()[0]
+
+    def _read_history(self) -> tuple[list[str], bool]:
+        """Read the lines, and whether the last one is whole."""
         try:
-            text = self._files.read(HISTORY)
+            found = self._files.read_from(HISTORY, 0)
         except OSError:
-            return []
-        return text[: text.rfind("\n") + 1].splitlines()
+            return [], True
+        *whole, rest = found.split(b"\n")
+        lines = []
+        for line in whole:
+            with suppress(UnicodeDecodeError):
+                lines.append(line.decode())
+        return lines, not rest
 
 
 def _of_version(number: int) -> str:
     return f"versions/{number:09}.json"
 
 
-def _pin(query: str, batch: int) -> str:
-    return f"pins/{query}/{batch}"
+@lru_cache(maxsize=4)  # all tasks of a micro-batch ask for the same, and a pin names its content
+def _version_at(address: str, pin: Pin) -> ControlVersion | None:
+    files = files_at(address)
+    with suppress(*_UNREADABLE):
+        text = files.read(_of_version(pin.number))
+        if Pin.of(pin.number, text) == pin:
+            return _understood(text)
+    raise LookupError(f"version {pin.number} is not in {files.shown}")
 
 
-@lru_cache(maxsize=4)  # by its text, whatever its name: texts never lie
+@lru_cache(maxsize=4)  # by the text: what a file name stands for may change
 def _understood(text: str) -> ControlVersion | None:
     try:
         return ControlVersion.from_json(text)
-    except ValueError:
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError):
         return None

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.routing_plan import RoutingPlan
+from steelyard.plans import RoutingPlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +26,12 @@ class ControlVersion:
     owners: NDArray[np.int32]
     """By virtual worker: its worker."""
 
-    def fits(self, bins: int, buckets: int) -> bool:
-        """Whether it is for so many virtual workers, and for so many buckets if it has a plan."""
+    def fits(self, virtual_workers: int, buckets: int, workers: int) -> bool:
+        """Return whether it is for these numbers of virtual workers, buckets and workers."""
         is_for_buckets = self.plan is None or self.plan.buckets == buckets
-        return self.owners.size == bins and is_for_buckets
+        if self.owners.shape != (virtual_workers,) or not is_for_buckets:
+            return False
+        return bool(self.owners.min() >= 0 and self.owners.max() < workers)
 
     def says(self, plan: RoutingPlan | None, owners: NDArray[np.int32]) -> bool:
         """Whether this is what it tells the sources."""

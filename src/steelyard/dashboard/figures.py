@@ -20,8 +20,8 @@ from bokeh.models import (
 from bokeh.models.annotations import Span
 from bokeh.plotting import figure
 
-from steelyard.dashboard import looks, wording
-from steelyard.dashboard.frames import Bar, Frame, Series, Timeline
+from steelyard.dashboard import theme, wording
+from steelyard.dashboard.frames import Bar, ChartSeries, Frame, Timeline
 from steelyard.dashboard.owners import Blocks
 
 _ROOM = 380
@@ -101,7 +101,7 @@ class BarsFigure(WorkersFigure):
             right="capacity",
             height=0.82,
             fill_color=None,
-            line_color=looks.INK,
+            line_color=theme.INK,
             line_width=2,
             source=self.source,
             name="outline",
@@ -113,7 +113,7 @@ class BarsFigure(WorkersFigure):
             x_offset=8,
             text_baseline="middle",
             text_font_size=_FONT,
-            text_color=looks.INK,
+            text_color=theme.INK,
             source=self.source,
             name="text",
         )
@@ -131,7 +131,7 @@ class BarsFigure(WorkersFigure):
 
 
 def _bars(bars: Sequence[Bar]) -> dict[str, Any]:
-    shown = [looks.STATES.get(bar.state, looks.STATES["normal"]) for bar in bars]
+    shown = [theme.STATES.get(bar.state, theme.STATES["normal"]) for bar in bars]
     return {
         "worker": [bar.worker for bar in bars],
         "state": [bar.state for bar in bars],
@@ -230,7 +230,7 @@ def _blocks(blocks: Blocks, lines: int) -> dict[str, Any]:
     place[order] = numbers - np.repeat(counts.cumsum() - counts, counts)
     high = 0.8 / lines
     kinds = _kinds(blocks)
-    shown = [looks.BLOCKS[kind] for kind in kinds]
+    shown = [theme.BLOCKS[kind] for kind in kinds]
     return {
         "virtual": numbers,
         "owner": owners,
@@ -261,8 +261,8 @@ def _kinds(blocks: Blocks) -> list[str]:
     is_guest = blocks.owners != blocks.homes
     kinds = np.select(
         [blocks.takers >= 0, blocks.came, is_guest],
-        [looks.LEAVES, looks.CAME, looks.GUEST],
-        looks.OWN,
+        [theme.LEAVES, theme.CAME, theme.GUEST],
+        theme.OWN,
     )
     return [str(kind) for kind in kinds]
 
@@ -280,9 +280,9 @@ class SeriesFigure:
         self.figure.xaxis.axis_label = "slot"
         self.figure.yaxis.formatter = CustomJSTickFormatter(code=ticks)
         self.figure.yaxis.ticker = BasicTicker(desired_num_ticks=4)
-        self.cursor = Span(dimension="height", location=1, line_color=looks.INK, line_dash="dotted")
+        self.cursor = Span(dimension="height", location=1, line_color=theme.INK, line_dash="dotted")
         self.figure.add_layout(self.cursor)
-        of_runs = looks.RUNS[-len(sources) :]
+        of_runs = theme.RUNS[-len(sources) :]
         for number, (source, look) in enumerate(zip(sources, of_runs, strict=True)):
             is_first_of_two = number == 0 and len(sources) > 1
             for column in columns:
@@ -307,7 +307,7 @@ SERIES = {
 }
 
 
-def series_data(series: Series | None) -> dict[str, Any]:
+def series_data(series: ChartSeries | None) -> dict[str, Any]:
     """The columns that the lines are drawn from."""
     if series is None:
         names = ("slot", "rate", "backlog", "p50", "p99", "imbalance")
@@ -329,7 +329,7 @@ def series_data(series: Series | None) -> dict[str, Any]:
     }
 
 
-def series_of(timeline: Timeline) -> Series | None:
+def series_of(timeline: Timeline) -> ChartSeries | None:
     """The numbers of a run; None before it has a slot."""
     return timeline.series if len(timeline) else None
 
@@ -355,8 +355,8 @@ def _figure(name: str, **more: Any) -> figure:
         axis.axis_label_text_font_style = "normal"
         axis.minor_tick_line_color = None
         for part in ("major_label_text", "axis_label_text", "axis_line", "major_tick_line"):
-            setattr(axis, f"{part}_color", looks.INK)
-    made.grid.grid_line_color = looks.INK
+            setattr(axis, f"{part}_color", theme.INK)
+    made.grid.grid_line_color = theme.INK
     made.grid.grid_line_alpha = 0.25
     made.xgrid.visible = name.startswith("bars")
     return made

@@ -49,7 +49,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Summary:
+class SlotSummary:
     """A slot in a few numbers."""
 
     slot: int
@@ -74,7 +74,7 @@ class LogLine:
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
+class ChartSeries:
     """Numbers over the slots; NaN where something is not known."""
 
     slot: NDArray[np.int64]
@@ -91,7 +91,7 @@ class Frame:
     """All that is shown of one slot."""
 
     slot: Slot
-    summary: Summary
+    summary: SlotSummary
     bars: tuple[Bar, ...]
     blocks: Blocks
     is_bad: bool
@@ -187,10 +187,10 @@ class Timeline:
         )
 
     @cached_property
-    def series(self) -> Series:
+    def series(self) -> ChartSeries:
         """The numbers of all slots."""
         slots = self.slots
-        return Series(
+        return ChartSeries(
             slot=np.array([s.slot for s in slots], np.int64),
             rate=np.array([_per_second(s.messages, s.seconds) for s in slots], np.float64),
             backlog=np.array([sum(w.backlog for w in s.workers) for s in slots], np.float64),
@@ -283,9 +283,9 @@ def _are(things: Sequence[object]) -> str:
     return "are" if len(things) > 1 else "is"
 
 
-def _summary(slot: Slot, capacity: float) -> Summary:
+def _summary(slot: Slot, capacity: float) -> SlotSummary:
     rate = _per_second(slot.messages, slot.seconds)
-    return Summary(
+    return SlotSummary(
         slot=slot.slot,
         time=slot.time,
         rate=rate,

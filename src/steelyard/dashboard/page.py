@@ -8,7 +8,7 @@ from bokeh.document import Document
 from bokeh.models import ColumnDataSource, InlineStyleSheet
 from bokeh.models.widgets import Button, Div, Slider, Toggle
 
-from steelyard.dashboard import looks, tables, wording
+from steelyard.dashboard import tables, theme, wording
 from steelyard.dashboard.figures import (
     SERIES,
     BarsFigure,
@@ -18,7 +18,8 @@ from steelyard.dashboard.figures import (
     series_of,
 )
 from steelyard.dashboard.frames import Frame, Timeline
-from steelyard.dashboard.runs import Run
+from steelyard.dashboard.runs import ShownRun
+from steelyard.printable import printable
 
 EVERY = 400
 """Milliseconds between two looks at the runs."""
@@ -31,7 +32,7 @@ _PLAYED = 2
 class _Shown:
     """A run on the page."""
 
-    run: Run
+    run: ShownRun
     bars: BarsFigure
     blocks: BlocksFigure | None
     summary: Div
@@ -42,7 +43,7 @@ class _Shown:
 class Page:
     """One browser's view of the runs; each browser has its own place in time."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
+    def __init__(self, runs: Sequence[ShownRun]) -> None:
         style = InlineStyleSheet(css=_file("parts.css"))
         self._shown = [
             _Shown(
@@ -92,10 +93,10 @@ class Page:
         document.template_variables.update(
             css=_file("page.css"),
             script=_file("theme.js"),
-            names=[shown.run.name for shown in self._shown],
+            names=[printable(shown.run.name) for shown in self._shown],
             has_blocks=[shown.blocks is not None for shown in self._shown],
-            states=tables.legend(looks.STATES),
-            kinds=tables.legend(looks.BLOCKS),
+            states=tables.legend(theme.STATES),
+            kinds=tables.legend(theme.BLOCKS),
         )
         for shown in self._shown:
             document.add_root(shown.summary)

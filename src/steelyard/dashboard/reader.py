@@ -10,8 +10,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 from math import inf
+from pathlib import Path
 
-from steelyard.control.files import Files, LocalFiles, files_at
+from steelyard.control.files import Files, files_at
 from steelyard.control.history import Slot
 from steelyard.control.store import HISTORY
 
@@ -47,8 +48,8 @@ class HistoryReader:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._files, self._name = _found(path)
-        is_local = isinstance(self._files, LocalFiles)
-        self._rest, self._clock = (0.0 if is_local else _REST) if rest is None else rest, clock
+        needed = _REST if self._files.costs_per_request else 0.0
+        self._rest, self._clock = needed if rest is None else rest, clock
         self._looked = self._changed = -inf
         self._slots: deque[Slot] = deque(maxlen=_KEPT)
         self._stamp: tuple[int, ...] | None = None
@@ -129,7 +130,7 @@ class HistoryReader:
                 continue
             try:
                 slots.append(Slot.from_json(line.decode()))
-            except (ValueError, KeyError, TypeError):
+            except ValueError:
                 self.unreadable += 1
         return slots
 
@@ -137,8 +138,9 @@ class HistoryReader:
 def _found(path: str | os.PathLike[str]) -> tuple[Files, str]:
     """The files and the name of a history: in a control path, or a file itself."""
     files = files_at(path)
-    if isinstance(files, LocalFiles) and (files.path.is_file() or files.path.suffix == ".jsonl"):
-        return LocalFiles(files.path.parent), files.path.name
+    itself = Path(files.address)
+    if not files.costs_per_request and (itself.is_file() or itself.suffix == ".jsonl"):
+        return files_at(itself.parent), itself.name
     return files, HISTORY
 
 

@@ -10,7 +10,7 @@ from steelyard.dashboard.reader import HistoryReader
 
 
 @dataclass(frozen=True)
-class Run:
+class ShownRun:
     """A stream on one way to group it."""
 
     name: str
@@ -65,9 +65,9 @@ _QUIET = 60.0
 """Seconds without a slot, at least, after which that is told of."""
 
 
-def followed(reader: HistoryReader, clock: Callable[[], float] = time.time) -> Run:
+def followed(reader: HistoryReader, clock: Callable[[], float] = time.time) -> ShownRun:
     """A run of which a control path tells, while it lasts and afterwards."""
-    return Run(reader.shown, reader.slots, notice=lambda: _notice(reader, clock()))
+    return ShownRun(reader.shown, reader.slots, notice=lambda: _notice(reader, clock()))
 
 
 def _notice(reader: HistoryReader, now: float) -> str:

@@ -1,12 +1,11 @@
 """Serve the page. Runs and an address enter; a server that can be stopped leaves."""
 
 import asyncio
-import ipaddress
 import logging
 import socket
 import threading
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 from bokeh.application import Application
 from bokeh.application.handlers.function import FunctionHandler
@@ -14,13 +13,24 @@ from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
 from bokeh.server.util import bind_sockets
 from tornado.httpserver import HTTPServer
+from tornado.httputil import HTTPHeaders, HTTPServerRequest
 from tornado.ioloop import IOLoop
+from tornado.web import OutputTransform, RequestHandler
 
 from steelyard.dashboard.page import Page
-from steelyard.dashboard.runs import Run
+from steelyard.dashboard.runs import ShownRun
+from steelyard.hosts import REFUSAL, Hosts, is_loopback
 from steelyard.validation import require_whole
 
-_THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
+_OTHER_PAGE = "Only a page of this server can open its websocket.\n"
+_NOT_FOUND = "There is no such page.\n"
+_HEADERS = {
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",  # the same, for old browsers
+    "X-Content-Type-Options": "nosniff",
+}
+_QUIET = ("bokeh.server.views.ws", "tornado.access", "tornado.general")
+"""Who logs that a browser went away in the middle of a message, or asked for what is not there."""
 
 
 class DashboardServer:
@@ -32,7 +42,7 @@ class DashboardServer:
 
     def __init__(
         self,
-        runs: Sequence[Run],
+        runs: Sequence[ShownRun],
         port: int = 0,
         address: str = "127.0.0.1",
         *,
@@ -45,6 +55,7 @@ class DashboardServer:
                 f"address: {address!r} is not this machine alone, and everybody who reaches it "
                 "could see the page; say public if that is what you want"
             )
+        self._hosts = Hosts.of(address, names)
         try:
             sockets, self.port = bind_sockets(address, port)
         except OSError as error:
@@ -53,7 +64,6 @@ class DashboardServer:
             ) from error
         self.address = address
         self._runs, self._sockets = tuple(runs), sockets
-        self._names = tuple(names)
         self._started = threading.Event()
         self._failed: BaseException | None = None
         self._loop: IOLoop | None = None
@@ -82,18 +92,13 @@ class DashboardServer:
         self.close()
 
     def _serve(self) -> None:
-        # A browser that goes away in the middle of a message is no news.
-        logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)
+        for name in _QUIET:
+            logging.getLogger(name).setLevel(logging.ERROR)
         asyncio.set_event_loop(asyncio.new_event_loop())
         loop = IOLoop.current()
         try:
             application = Application(FunctionHandler(lambda doc: Page(self._runs).add_to(doc)))
-            tornado = BokehTornado(
-                {"/": application},
-                extra_websocket_origins=self._origins(),
-                use_index=False,
-                keep_alive_milliseconds=10_000,
-            )
+            tornado = _Guarded(self._hosts, application)
             http = HTTPServer(tornado)
             http.add_sockets(self._sockets)
             server = BaseServer(loop, tornado, http)
@@ -110,23 +115,61 @@ class DashboardServer:
         loop.run_sync(http.close_all_connections)
         loop.close(all_fds=True)
 
-    def _origins(self) -> list[str]:
-        """The hosts under which browsers may have found the page: no other site reads along.
 
-        This machine at any port, as it may be the other end of a tunnel.
-        """
-        named = [f"{host}:*" for host in _THIS_MACHINE]
-        here = {self.address, socket.gethostname(), socket.getfqdn(), *self._names}
-        return named + [f"{host}:{self.port}" for host in here if host]
+class _Guarded(BokehTornado):
+    """Serves the page, its scripts and its websocket, to the hosts that it was started for."""
+
+    def __init__(self, hosts: Hosts, application: Application) -> None:
+        super().__init__(
+            {"/": application},
+            # Who may open the websocket is decided here: Bokeh is not asked about a page whose
+            # origin is the host of the request, whatever that is.
+            extra_websocket_origins=["*"],
+            use_index=False,
+            keep_alive_milliseconds=10_000,
+            transforms=[_WithHeaders],
+        )
+        self._hosts = hosts
+
+    def find_handler(self, request: HTTPServerRequest, **more: Any) -> Any:
+        """The handler of a request: every request passes here before anything is done for it."""
+        refused = self._refused(request)
+        if refused is None:
+            return super().find_handler(request, **more)
+        status, sentence = refused
+        settings = {"status": status, "sentence": sentence}
+        return self.get_handler_delegate(request, _Refusal, settings)
+
+    def _refused(self, request: HTTPServerRequest) -> tuple[int, str] | None:
+        host, path = request.headers.get("Host"), request.path
+        if not self._hosts.allow(host):
+            return 403, REFUSAL
+        if path == "/ws" and not self._hosts.allow_page(request.headers.get("Origin"), host):
+            return 403, _OTHER_PAGE
+        # Bokeh has a script too that puts the page into other sites, which nobody needs.
+        if path not in ("/", "/ws") and not path.startswith("/static/"):
+            return 404, _NOT_FOUND
+        return None
 
 
-def is_loopback(address: str) -> bool:
-    """Whether an address is this machine alone.
+class _Refusal(RequestHandler):
+    """A status and a sentence, whatever was asked for."""
 
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    try:
-        return address == "localhost" or ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
+    def initialize(self, status: int, sentence: str) -> None:
+        self._answer = status, sentence
+
+    def prepare(self) -> None:
+        status, sentence = self._answer
+        self.set_status(status)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(sentence)
+
+
+class _WithHeaders(OutputTransform):
+    """Adds to every answer how a browser may use it: in no frame, and as what it says it is."""
+
+    def transform_first_chunk(
+        self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool
+    ) -> tuple[int, HTTPHeaders, bytes]:
+        headers.update(_HEADERS)
+        return status_code, headers, chunk

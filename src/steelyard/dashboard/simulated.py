@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.control.history import HotKey, Slot, WorkerSlot
+from steelyard.control.history import HotKeyShare, Slot, WorkerSlot
 from steelyard.datasets import Stream, named
 from steelyard.simulator import Change, Cluster, ConsistentGrouping, Outcome, simulate
 
@@ -82,7 +82,7 @@ def _owned(outcome: Outcome) -> tuple[NDArray[np.int64], tuple[int, ...]]:
 
 def _hot_keys(
     stream: Stream, length: float, slots: int, name_of: Callable[[int], str]
-) -> list[tuple[HotKey, ...]]:
+) -> list[tuple[HotKeyShare, ...]]:
     """The most frequent keys of every slot."""
     pieces: list[list[NDArray[np.uint32]]] = [[] for _ in range(slots)]
     for chunk in stream.chunks():
@@ -95,7 +95,9 @@ def _hot_keys(
         different, counts = np.unique(keys, return_counts=True)
         most = np.argsort(-counts, kind="stable")[:_HOT_KEYS]
         found.append(
-            tuple(HotKey(name_of(int(different[i])), float(counts[i] / keys.size)) for i in most)
+            tuple(
+                HotKeyShare(name_of(int(different[i])), float(counts[i] / keys.size)) for i in most
+            )
         )
     return found
 

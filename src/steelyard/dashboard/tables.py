@@ -5,9 +5,9 @@ Every value that comes from data passes `escaped`.
 
 from collections.abc import Sequence
 
-from steelyard.control.history import HotKey
-from steelyard.dashboard import looks, wording
-from steelyard.dashboard.frames import Frame, LogLine, Summary
+from steelyard.control.history import HotKeyShare
+from steelyard.dashboard import theme, wording
+from steelyard.dashboard.frames import Frame, LogLine, SlotSummary
 from steelyard.dashboard.wording import escaped
 
 
@@ -28,7 +28,7 @@ def summary(frame: Frame, *, is_simulated: bool) -> str:
     )
 
 
-def _tiles(numbers: Summary) -> list[tuple[str, str, str]]:
+def _tiles(numbers: SlotSummary) -> list[tuple[str, str, str]]:
     used = "–" if numbers.used is None else f"{numbers.used:.0%}".removesuffix("%")
     p99 = wording.seconds(numbers.p99).split(" ")
     return [
@@ -47,7 +47,7 @@ def waiting(notice: str) -> str:
     return f'<p class="finding">{told}</p>'
 
 
-def hot_keys(keys: Sequence[HotKey]) -> str:
+def hot_keys(keys: Sequence[HotKeyShare]) -> str:
     """The most frequent keys, each with a bar of its share."""
     if not keys:
         return '<p class="none">No key is told of.</p>'
@@ -75,7 +75,7 @@ def moves(lines: Sequence[LogLine], *, is_simulated: bool) -> str:
     return f"<ol>{rows}</ol>"
 
 
-def legend(looks_of: dict[str, looks.Look]) -> str:
+def legend(looks_of: dict[str, theme.Look]) -> str:
     """A swatch and a word for each look, in the page's own HTML."""
     return "".join(
         f'<span><i class="swatch {look.hatch}{"" if look.fill else " hollow"}" '

@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterable
 from math import isnan
 
+from steelyard.printable import printable
+
 _LONGEST = 60
 
 
@@ -14,7 +16,7 @@ def escaped(text: object) -> str:
     >>> escaped("<script>alert('x')</script>")
     '&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;'
     """
-    return html.escape(str(text), quote=True)
+    return html.escape(printable(text), quote=True)
 
 
 def shortened(key: str) -> str:
@@ -25,7 +27,7 @@ def shortened(key: str) -> str:
     """
     if not key:
         return "(empty)"
-    visible = key if key.isprintable() else key.encode("unicode_escape").decode()
+    visible = printable(key)
     return visible if len(visible) <= _LONGEST else visible[: _LONGEST - 1] + "…"
 
 

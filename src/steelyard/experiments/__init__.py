@@ -15,8 +15,8 @@ from steelyard.experiments import (
     heterogeneous,
     homogeneous,
     later_schemes,
+    number_of_sources,
     scale,
-    sources,
     virtual_workers,
 )
 from steelyard.experiments.configuration import Configuration, Measured, run
@@ -45,7 +45,7 @@ _EXPERIMENTS: dict[str, Experiment] = {
         allocation,
         homogeneous,
         heterogeneous,
-        sources,
+        number_of_sources,
         virtual_workers,
         dynamic,
         drift,

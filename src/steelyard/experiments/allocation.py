@@ -1,6 +1,6 @@
 """Which scheme should place keys on virtual workers?"""
 
-from steelyard.experiments import settings
+from steelyard.experiments import paper_setup
 from steelyard.experiments.configuration import Configuration, memory_bounds
 from steelyard.experiments.experiment import Experiment, Panel, Scale
 from steelyard.experiments.results import Claim, Results
@@ -17,14 +17,14 @@ def configurations(scale: Scale) -> list[Configuration]:
             "allocation",
             scheme=name,
             stream=stream,
-            cluster=settings.cluster(stream, workers * VIRTUAL),
+            cluster=paper_setup.cluster(stream, workers * VIRTUAL),
             grouping=Direct(scheme),
             measure=memory_bounds if stream.name == "zf" else None,
             shown=(("workers", workers), ("virtual_workers", VIRTUAL)),
         )
-        for stream in settings.both(scale)
-        for workers in settings.WORKERS
-        for name, scheme in settings.SCHEMES.items()
+        for stream in paper_setup.both(scale)
+        for workers in paper_setup.WORKERS
+        for name, scheme in paper_setup.SCHEMES.items()
     ]
 
 
@@ -35,7 +35,7 @@ def claims(results: Results) -> list[Claim]:
         of = {
             (metric, name): results.by("workers", metric, dataset=dataset, scheme=name)
             for metric in ("imbalance", "memory")
-            for name in settings.SCHEMES
+            for name in paper_setup.SCHEMES
         }
         kg, pkg = of["imbalance", "KG"], of["imbalance", "PKG"]
         # p1 is at least 8 %: from 500 bins on both bounds are far above 1.
@@ -44,7 +44,7 @@ def claims(results: Results) -> list[Claim]:
             Claim(
                 f"{dataset}: KG and PKG have a high imbalance that grows linearly with the workers",
                 "Q1, allocation",
-                f"KG {settings.listed(kg)}; PKG {settings.listed(pkg)}",
+                f"KG {paper_setup.listed(kg)}; PKG {paper_setup.listed(pkg)}",
                 bool(grows and kg[100] / kg[10] > 5 and pkg[100] / pkg[10] > 5),
             ),
             Claim(
@@ -60,20 +60,20 @@ def claims(results: Results) -> list[Claim]:
                 "Q1, allocation",
                 "greatest imbalance less epsilon: "
                 + ", ".join(
-                    f"{s} {settings.excess_over_epsilon(results, s, dataset=dataset):+.1e}"
+                    f"{s} {paper_setup.excess_over_epsilon(results, s, dataset=dataset):+.1e}"
                     for s in ("CH", "PoRC")
                 ),
                 all(
-                    settings.excess_over_epsilon(results, s, dataset=dataset) <= 1e-9
+                    paper_setup.excess_over_epsilon(results, s, dataset=dataset) <= 1e-9
                     for s in ("CH", "PoRC")
                 ),
             ),
             Claim(
                 f"{dataset}: the memory of PoRC is as low as PKG's and very close to KG's",
                 "Q1, allocation",
-                f"PoRC {settings.listed(of['memory', 'PoRC'], '.2f')}; PKG "
-                f"{settings.listed(of['memory', 'PKG'], '.2f')}; KG 1; SG "
-                f"{settings.listed(of['memory', 'SG'], '.1f')}",
+                f"PoRC {paper_setup.listed(of['memory', 'PoRC'], '.2f')}; PKG "
+                f"{paper_setup.listed(of['memory', 'PKG'], '.2f')}; KG 1; SG "
+                f"{paper_setup.listed(of['memory', 'SG'], '.1f')}",
                 bool((of["memory", "PoRC"] <= 1.1 * of["memory", "PKG"]).all()),
                 why="Algorithm 1 pushes light keys away when a hot one has filled their bin: "
                 "graded PoRC (later-schemes) cures that.",
@@ -81,7 +81,7 @@ def claims(results: Results) -> list[Claim]:
             Claim(
                 f"{dataset}: PoRC needs less memory than CH",
                 "Q1, allocation",
-                f"CH {settings.listed(of['memory', 'CH'], '.2f')}",
+                f"CH {paper_setup.listed(of['memory', 'CH'], '.2f')}",
                 bool((of["memory", "PoRC"] < of["memory", "CH"]).all()),
             ),
         ]

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from steelyard import schemes
-from steelyard.experiments import settings
+from steelyard.experiments import paper_setup
 from steelyard.experiments.configuration import Configuration, memory_bounds
 from steelyard.experiments.experiment import Experiment, Panel, Scale
 from steelyard.experiments.results import Claim, Results
@@ -13,8 +13,8 @@ from steelyard.simulator import Direct
 
 BINS = (10, 100, 1000)
 ALL: dict[str, Scheme] = {
-    **settings.SCHEMES,
-    "PoRC graded": schemes.GradedChoices(settings.EPSILON),
+    **paper_setup.SCHEMES,
+    "PoRC graded": schemes.GradedChoices(paper_setup.EPSILON),
     "D-Choices": schemes.DChoices(),
     "W-Choices": schemes.WChoices(),
 }
@@ -27,8 +27,8 @@ def configurations(scale: Scale) -> list[Configuration]:
         Configuration(
             "balls-and-bins",
             scheme=name,
-            stream=(stream := settings.zipf(scale, float(skew))),
-            cluster=settings.cluster(stream, bins),
+            stream=(stream := paper_setup.zipf(scale, float(skew))),
+            cluster=paper_setup.cluster(stream, bins),
             grouping=Direct(scheme),
             measure=memory_bounds,
         )
@@ -40,7 +40,7 @@ def configurations(scale: Scale) -> list[Configuration]:
 
 def claims(results: Results) -> list[Claim]:
     """The bounds of the paper's analysis, on every skew and number of bins."""
-    bounded = {name: settings.excess_over_epsilon(results, name) for name in ("PoRC", "CH")}
+    bounded = {name: paper_setup.excess_over_epsilon(results, name) for name in ("PoRC", "CH")}
     loose = {name: _least_excess(results, name) for name in ("KG", "PKG")}
     potc = results.totals("imbalance", scheme="PoTC")
     messages = results.totals("messages", scheme="PoTC")["value"].to_numpy()

@@ -7,7 +7,7 @@ from zlib import crc32
 import pandas as pd
 
 from steelyard.delegation import Measure, Measurement, PaperRules, Rules, SteadyRules, Work
-from steelyard.experiments import settings
+from steelyard.experiments import paper_setup
 from steelyard.experiments.configuration import Configuration, Measured
 from steelyard.experiments.experiment import Experiment, Panel, Scale
 from steelyard.experiments.results import Claim, Results
@@ -65,7 +65,7 @@ def _made(
     sources: int = 1,
     noise: float = 0.0,
 ) -> Configuration:
-    stream = settings.constant(PER_SLOT * slots, slots)
+    stream = paper_setup.constant(PER_SLOT * slots, slots)
     rules = RULES[name]
     if noise:
         weight = 0.0 if name == PAPER else 0.1
@@ -74,9 +74,9 @@ def _made(
         "delegation",
         scheme=f"{name}, noise" if noise else name,
         stream=stream,
-        cluster=settings.cluster(stream, WORKERS, *cell),
-        grouping=ConsistentGrouping(RandomChoices(settings.EPSILON), virtual_workers, rules),
-        cluster_name=settings.machines(*cell),
+        cluster=paper_setup.cluster(stream, WORKERS, *cell),
+        grouping=ConsistentGrouping(RandomChoices(paper_setup.EPSILON), virtual_workers, rules),
+        cluster_name=paper_setup.machines(*cell),
         sources=sources,
         slot=60.0,
         measure=when_settled,
@@ -151,14 +151,14 @@ def claims(results: Results) -> list[Claim]:
 
 def _cells(results: Results) -> str:
     known = set(results.table["cluster"])
-    return " ".join(m for cell in CELLS if (m := settings.machines(*cell)) in known)
+    return " ".join(m for cell in CELLS if (m := paper_setup.machines(*cell)) in known)
 
 
 def _by(results: Results, column: str, scheme: str, metric: str, **labels: object) -> str:
     """Slots in the five cells, for each value of a column."""
     rows = results.totals(metric, scheme=scheme, **labels)
     run = dict(zip(zip(rows[column], rows["cluster"], strict=True), rows["value"], strict=True))
-    cells = [m for cell in CELLS if (m := settings.machines(*cell)) in set(rows["cluster"])]
+    cells = [m for cell in CELLS if (m := paper_setup.machines(*cell)) in set(rows["cluster"])]
     return "; ".join(
         f"{at}: " + " ".join(_slots(run.get((at, cell))) for cell in cells)
         for at in sorted(rows[column].unique())

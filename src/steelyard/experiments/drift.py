@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from steelyard import datasets, schemes
-from steelyard.experiments import settings
+from steelyard.experiments import paper_setup
 from steelyard.experiments.configuration import Configuration, Measured
 from steelyard.experiments.experiment import Experiment, Panel, Scale
 from steelyard.experiments.results import Claim, Results
@@ -51,7 +51,7 @@ def configurations(scale: Scale) -> list[Configuration]:
             scheme=name,
             stream=stream,
             cluster=Cluster.machines(
-                WORKERS, total=stream.messages / stream.seconds / settings.LOAD
+                WORKERS, total=stream.messages / stream.seconds / paper_setup.LOAD
             ),
             grouping=Direct(scheme),
             slot=stream.seconds / TICKS,

@@ -1,22 +1,22 @@
 """Machines whose speeds change while the stream runs."""
 
-from steelyard.experiments import settings
+from steelyard.experiments import paper_setup
 from steelyard.experiments.configuration import Configuration, series
 from steelyard.experiments.experiment import Experiment, Scale
 from steelyard.experiments.over_time import growth, panels
 from steelyard.experiments.results import Claim, Results
 
 WORKERS, VIRTUAL = 10, 100
-SHOWN = ("KG", "SG", settings.PAPER, settings.STEADY, settings.COMPARED)
+SHOWN = ("KG", "SG", paper_setup.PAPER, paper_setup.STEADY, paper_setup.COMPARED)
 
 
 def configurations(scale: Scale) -> list[Configuration]:
     """{3,5}, after 6 of 22 parts {5,4}, after 12 {2,10}."""
     made = []
-    for stream in settings.both(scale):
-        slot = settings.slot(stream)
+    for stream in paper_setup.both(scale):
+        slot = paper_setup.slot(stream)
         cluster = (
-            settings.cluster(stream, WORKERS, 3, 5)
+            paper_setup.cluster(stream, WORKERS, 3, 5)
             .then(fast=5, times=4, at_message=stream.messages * 6 // 22)
             .then(fast=2, times=10, at_message=stream.messages * 12 // 22)
         )
@@ -29,10 +29,10 @@ def configurations(scale: Scale) -> list[Configuration]:
                 grouping=grouping,
                 cluster_name="{3,5} {5,4} {2,10}",
                 slot=slot,
-                tick=settings.tick(slot, stream),
+                tick=paper_setup.tick(slot, stream),
                 measure=series,
             )
-            for name, grouping in settings.groupings(VIRTUAL, *SHOWN).items()
+            for name, grouping in paper_setup.groupings(VIRTUAL, *SHOWN).items()
         ]
     return made
 
@@ -52,8 +52,8 @@ def claims(results: Results) -> list[Claim]:
                 f"{dataset}: CG adapts very efficiently to changing resources",
                 "Q3, dynamic",
                 f"p99 latency, s: {latency}; utilisation, max - min, in the last tenth: {apart}",
-                late[settings.PAPER] < min(late["KG"], late["SG"]) / 2
-                and spread[settings.PAPER] < min(spread["KG"], spread["SG"]) / 2,
+                late[paper_setup.PAPER] < min(late["KG"], late["SG"]) / 2
+                and spread[paper_setup.PAPER] < min(spread["KG"], spread["SG"]) / 2,
                 why="The paper's rules move one virtual worker a pair and slot; with 100 each, a "
                 "change takes more than a hundred slots to follow, while queues grow."
                 + (
@@ -66,15 +66,16 @@ def claims(results: Results) -> list[Claim]:
             Claim(
                 f"{dataset}: the steady rules adapt faster than the paper's",
                 "Q3, dynamic",
-                f"p99 latency {late[settings.PAPER]:,.0f} s and {late[settings.STEADY]:,.0f} s",
-                late[settings.STEADY] < late[settings.PAPER],
+                f"p99 latency {late[paper_setup.PAPER]:,.0f} s and "
+                f"{late[paper_setup.STEADY]:,.0f} s",
+                late[paper_setup.STEADY] < late[paper_setup.PAPER],
                 ours=True,
             ),
             Claim(
                 f"{dataset}: told what is fair when all are busy, they adapt at any load",
                 "Q3, dynamic",
-                f"p99 latency {late[settings.COMPARED]:,.0f} s",
-                late[settings.COMPARED] <= late[settings.STEADY],
+                f"p99 latency {late[paper_setup.COMPARED]:,.0f} s",
+                late[paper_setup.COMPARED] <= late[paper_setup.STEADY],
                 ours=True,
             ),
         ]

@@ -2,7 +2,7 @@
 
 import math
 
-from steelyard.experiments import settings
+from steelyard.experiments import paper_setup
 from steelyard.experiments.configuration import Configuration
 from steelyard.experiments.experiment import Experiment, Panel, Scale
 from steelyard.experiments.results import Claim, Results
@@ -24,11 +24,11 @@ def configurations(scale: Scale) -> list[Configuration]:
             "epsilon",
             scheme=name,
             stream=stream,
-            cluster=settings.cluster(stream, WORKERS),
-            grouping=settings.consistent(settings.PAPER, VIRTUAL, scheme),
-            slot=settings.slot(stream),
+            cluster=paper_setup.cluster(stream, WORKERS),
+            grouping=paper_setup.consistent(paper_setup.PAPER, VIRTUAL, scheme),
+            slot=paper_setup.slot(stream),
         )
-        for stream in settings.both(scale)
+        for stream in paper_setup.both(scale)
         for name, scheme in schemes
     ]
     return made + [
@@ -36,10 +36,10 @@ def configurations(scale: Scale) -> list[Configuration]:
             "epsilon",
             scheme=DIRECT,
             stream=stream,
-            cluster=settings.cluster(stream, WORKERS),
+            cluster=paper_setup.cluster(stream, WORKERS),
             grouping=Direct(RandomChoices(epsilon)),
         )
-        for stream in (*settings.both(scale), settings.zipf(scale, 2.0))
+        for stream in (*paper_setup.both(scale), paper_setup.zipf(scale, 2.0))
         for epsilon in (0.05, 0.12, 0.3, 1.0)
     ]
 

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from steelyard.experiments import settings
+from steelyard.experiments import paper_setup
 from steelyard.experiments.configuration import Configuration, Measured, series
 from steelyard.experiments.experiment import Experiment, Panel, Scale
 from steelyard.experiments.over_time import growth, panels
@@ -12,7 +12,7 @@ from steelyard.simulator import Outcome
 
 WORKERS, VIRTUAL = 10, 10
 FAST, TIMES = 3, 5
-CG = (settings.PAPER, settings.STEADY, settings.COMPARED)
+CG = (paper_setup.PAPER, paper_setup.STEADY, paper_setup.COMPARED)
 SHOWN = ("KG", "SG", *CG)
 
 
@@ -24,8 +24,8 @@ def configurations(scale: Scale) -> list[Configuration]:
         else [(y, z) for y in range(1, WORKERS) for z in range(2, 11)]
     )
     made = []
-    for stream in settings.both(scale):
-        slot = settings.slot(stream)
+    for stream in paper_setup.both(scale):
+        slot = paper_setup.slot(stream)
         for y, z in grid if stream.name == "wp" else [(FAST, TIMES)]:
             is_shown = (y, z) == (FAST, TIMES)
             made += [
@@ -33,15 +33,15 @@ def configurations(scale: Scale) -> list[Configuration]:
                     "heterogeneous",
                     scheme=name,
                     stream=stream,
-                    cluster=settings.cluster(stream, WORKERS, y, z),
+                    cluster=paper_setup.cluster(stream, WORKERS, y, z),
                     grouping=grouping,
-                    cluster_name=settings.machines(y, z),
+                    cluster_name=paper_setup.machines(y, z),
                     slot=slot,
-                    tick=settings.tick(slot, stream) if is_shown else None,
+                    tick=paper_setup.tick(slot, stream) if is_shown else None,
                     measure=series_and_overload if is_shown else None,
                 )
-                for name, grouping in settings.groupings(VIRTUAL, *SHOWN).items()
-                if is_shown or name != settings.COMPARED
+                for name, grouping in paper_setup.groupings(VIRTUAL, *SHOWN).items()
+                if is_shown or name != paper_setup.COMPARED
             ]
     return made
 
@@ -80,19 +80,20 @@ def claims(results: Results) -> list[Claim]:
         index="cluster", columns="scheme", values="value"
     )
     best = table[["KG", "SG"]].min(axis=1)
-    better = {cg: int((table[cg] < best).sum()) for cg in (settings.PAPER, settings.STEADY)}
-    against = table[settings.STEADY] / table[settings.PAPER]
+    better = {cg: int((table[cg] < best).sum()) for cg in (paper_setup.PAPER, paper_setup.STEADY)}
+    against = table[paper_setup.STEADY] / table[paper_setup.PAPER]
     made += [
         Claim(
             "wp: CG does better for all y and z",
             "Q2, heterogeneous",
-            f"p99 latency below KG's and SG's in {better[settings.PAPER]} of {len(table)} clusters",
-            better[settings.PAPER] == len(table),
+            f"p99 latency below KG's and SG's in {better[paper_setup.PAPER]} of {len(table)} "
+            "clusters",
+            better[paper_setup.PAPER] == len(table),
         ),
         Claim(
             "wp: with 10 virtual workers the steady rules do as well as the paper's",
             "Q2, heterogeneous",
-            f"p99 latency below KG's and SG's in {better[settings.STEADY]} of {len(table)} "
+            f"p99 latency below KG's and SG's in {better[paper_setup.STEADY]} of {len(table)} "
             f"clusters; against the paper's rules: median {against.median():.1f} times, "
             f"{int((against > 1).sum())} clusters worse",
             bool(against.median() <= 1.1),
@@ -105,12 +106,12 @@ def claims(results: Results) -> list[Claim]:
 
 
 def _claims_of_the_shown(results: Results, dataset: str) -> list[Claim]:
-    own: dict[str, Any] = {"dataset": dataset, "cluster": settings.machines(FAST, TIMES)}
+    own: dict[str, Any] = {"dataset": dataset, "cluster": paper_setup.machines(FAST, TIMES)}
     queue = {s: growth(results, "queue_length_max_min", scheme=s, **own) for s in SHOWN}
     early = {s: growth(results, "queue_length_max_min", until=0.2, scheme=s, **own) for s in SHOWN}
     late = {s: results.value("latency_p99", scheme=s, **own) for s in SHOWN}
     balance = {s: growth(results, "utilisation_max_min", scheme=s, **own) for s in SHOWN}
-    enough = results.value("overloaded_that_own_enough", scheme=settings.PAPER, **own)
+    enough = results.value("overloaded_that_own_enough", scheme=paper_setup.PAPER, **own)
     paper, steady, compared = CG
     label = f"{dataset}, {own['cluster']}"
     made = [
@@ -180,11 +181,11 @@ EXPERIMENT = Experiment(
     "length and latency low and the imbalance close to zero, for all y and z.",
     configurations=configurations,
     panels=(
-        *panels({"dataset": "wp", "cluster": settings.machines(FAST, TIMES)}, "wp, {3,5}"),
+        *panels({"dataset": "wp", "cluster": paper_setup.machines(FAST, TIMES)}, "wp, {3,5}"),
         *(
             Panel("latency_p99", "cluster", "p99 latency, s", "z", f"wp, {name}", kind="heat",
                   where={"dataset": "wp", "scheme": name}, log_y=True)
-            for name in ("KG", "SG", settings.STEADY)
+            for name in ("KG", "SG", paper_setup.STEADY)
         ),
     ),
     claims=claims,

@@ -1,6 +1,6 @@
 """Consistent grouping against the others where all machines are equal."""
 
-from steelyard.experiments import settings
+from steelyard.experiments import paper_setup
 from steelyard.experiments.configuration import Configuration, series
 from steelyard.experiments.experiment import Experiment, Panel, Scale
 from steelyard.experiments.over_time import growth, panels
@@ -15,20 +15,22 @@ OTHERS = ("KG", "PKG", "PoTC", "CH", "SG")
 def configurations(scale: Scale) -> list[Configuration]:
     """All schemes on all clusters, and a series for 10 workers."""
     made = []
-    for stream in settings.both(scale):
-        slot = settings.slot(stream)
-        for workers in settings.WORKERS:
-            for name, grouping in settings.groupings(VIRTUAL, *OTHERS, settings.PAPER).items():
+    for stream in paper_setup.both(scale):
+        slot = paper_setup.slot(stream)
+        for workers in paper_setup.WORKERS:
+            for name, grouping in paper_setup.groupings(
+                VIRTUAL, *OTHERS, paper_setup.PAPER
+            ).items():
                 is_shown = workers == SHOWN
                 made.append(
                     Configuration(
                         "homogeneous",
                         scheme=name,
                         stream=stream,
-                        cluster=settings.cluster(stream, workers),
+                        cluster=paper_setup.cluster(stream, workers),
                         grouping=grouping,
                         slot=slot,
-                        tick=settings.tick(slot, stream) if is_shown else None,
+                        tick=paper_setup.tick(slot, stream) if is_shown else None,
                         period=slot * 60 if is_shown else None,
                         measure=series if is_shown else None,
                     )
@@ -70,21 +72,21 @@ def claims(results: Results) -> list[Claim]:
             Claim(
                 f"{dataset}: KG has the worst imbalance and the least memory",
                 "Q2, homogeneous",
-                f"imbalance {settings.listed(of['imbalance', 'KG'])}; memory "
+                f"imbalance {paper_setup.listed(of['imbalance', 'KG'])}; memory "
                 f"{of['memory', 'KG'].max():.2f}",
                 is_worst and bool(of["memory", "KG"].max() < 1.001),
             ),
             Claim(
                 f"{dataset}: PKG is nearly perfect with 5 and 10 workers, and gets worse with more",
                 "Q2, homogeneous",
-                f"imbalance {settings.listed(pkg)}",
+                f"imbalance {paper_setup.listed(pkg)}",
                 bool(pkg[[5, 10]].max() < 0.01 and pkg[50] > 0.5 and pkg[100] > pkg[50]),
                 why="It is perfect while p1 is below 2/n, and cannot be above that.",
             ),
             Claim(
                 f"{dataset}: CG has a bounded imbalance",
                 "Q2, homogeneous",
-                f"imbalance {settings.listed(cg)}",
+                f"imbalance {paper_setup.listed(cg)}",
                 bool(cg.max() <= 0.1),
                 why="Equal workers may differ by a virtual worker, a tenth of their load, when "
                 "signals at peak hours have moved some: epsilon bounds virtual workers only.",
@@ -93,7 +95,7 @@ def claims(results: Results) -> list[Claim]:
                 f"{dataset}: CH needs less memory than PoTC and SG, and CG less than CH",
                 "Q2, homogeneous",
                 "; ".join(
-                    f"{s} {settings.listed(of['memory', s], '.2f')}"
+                    f"{s} {paper_setup.listed(of['memory', s], '.2f')}"
                     for s in ("SG", "PoTC", "CH", "CG")
                 ),
                 bool(
@@ -119,8 +121,8 @@ def claims(results: Results) -> list[Claim]:
             Claim(
                 f"{dataset}: PoTC and SG are alike: nearly perfect balance, much memory",
                 "Q2, homogeneous",
-                f"memory PoTC {settings.listed(of['memory', 'PoTC'], '.2f')}; SG "
-                f"{settings.listed(of['memory', 'SG'], '.2f')}; greatest imbalance PoTC "
+                f"memory PoTC {paper_setup.listed(of['memory', 'PoTC'], '.2f')}; SG "
+                f"{paper_setup.listed(of['memory', 'SG'], '.2f')}; greatest imbalance PoTC "
                 f"{of['imbalance', 'PoTC'].max():.1e}, SG {of['imbalance', 'SG'].max():.1e}",
                 bool(
                     ((of["memory", "PoTC"] / of["memory", "SG"] - 1).abs() < 0.05).all()
@@ -131,8 +133,8 @@ def claims(results: Results) -> list[Claim]:
                 f"{dataset}: CH has a bounded imbalance",
                 "Q2, homogeneous",
                 f"greatest imbalance less epsilon "
-                f"{settings.excess_over_epsilon(results, 'CH', dataset=dataset):+.1e}",
-                settings.excess_over_epsilon(results, "CH", dataset=dataset) <= 1e-9,
+                f"{paper_setup.excess_over_epsilon(results, 'CH', dataset=dataset):+.1e}",
+                paper_setup.excess_over_epsilon(results, "CH", dataset=dataset) <= 1e-9,
             ),
             Claim(
                 f"{dataset}: CG keeps the imbalance close to zero over time (10 workers)",

@@ -2,7 +2,7 @@
 
 from steelyard import schemes
 from steelyard.datasets import Dataset
-from steelyard.experiments import settings
+from steelyard.experiments import paper_setup
 from steelyard.experiments.configuration import Configuration
 from steelyard.experiments.experiment import Experiment, Panel, Scale
 from steelyard.experiments.results import Claim, Results
@@ -15,9 +15,9 @@ SLOTS = 100
 """Plans are made a hundred times; in the first slot there is none."""
 
 SHOWN: dict[str, Scheme | Plans] = {
-    "PoRC": schemes.RandomChoices(settings.EPSILON),
-    "PoRC graded": schemes.GradedChoices(settings.EPSILON),
-    "plans": Plans(settings.EPSILON),
+    "PoRC": schemes.RandomChoices(paper_setup.EPSILON),
+    "PoRC graded": schemes.GradedChoices(paper_setup.EPSILON),
+    "plans": Plans(paper_setup.EPSILON),
     "D-Choices": schemes.DChoices(),
     "W-Choices": schemes.WChoices(),
     "PKG": schemes.PartialKey(),
@@ -27,14 +27,14 @@ SHOWN: dict[str, Scheme | Plans] = {
 def configurations(scale: Scale) -> list[Configuration]:
     """Every scheme on Zipf streams and on the Wikipedia day."""
     skews = (0.6, 1.0, 1.4, 2.0) if scale.is_small else SKEWS
-    streams: list[Dataset] = [settings.zipf(scale, skew) for skew in skews]
-    streams.append(settings.wikipedia(scale).steady())
+    streams: list[Dataset] = [paper_setup.zipf(scale, skew) for skew in skews]
+    streams.append(paper_setup.wikipedia(scale).steady())
     return [
         Configuration(
             "later-schemes",
             scheme=name,
             stream=stream,
-            cluster=settings.cluster(stream, bins),
+            cluster=paper_setup.cluster(stream, bins),
             grouping=Direct(scheme),
             slot=stream.seconds / (30 if scale.is_small else SLOTS),
         )
@@ -54,7 +54,7 @@ def claims(results: Results) -> list[Claim]:
             values="value",
         )
         imbalance = results.totals("imbalance", dataset=dataset).groupby("scheme")["value"].max()
-        excess = settings.excess_over_epsilon(results, "PoRC graded", dataset=dataset)
+        excess = paper_setup.excess_over_epsilon(results, "PoRC graded", dataset=dataset)
         graded, plans = memory["PoRC graded"] / memory["PoRC"], memory["plans"] / memory["PoRC"]
         made += [
             Claim(

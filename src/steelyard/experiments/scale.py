@@ -2,7 +2,7 @@
 
 import math
 
-from steelyard.experiments import settings
+from steelyard.experiments import paper_setup
 from steelyard.experiments.configuration import Configuration, Measured
 from steelyard.experiments.experiment import Experiment, Panel, Scale
 from steelyard.experiments.results import Claim, Results
@@ -30,13 +30,13 @@ def configurations(scale: Scale) -> list[Configuration]:
 
 
 def _delegated(workers: int, sources: int) -> Configuration:
-    stream = settings.constant(workers * PER_WORKER * SLOTS, SLOTS)
+    stream = paper_setup.constant(workers * PER_WORKER * SLOTS, SLOTS)
     return Configuration(
         "scale",
-        scheme=settings.STEADY,
+        scheme=paper_setup.STEADY,
         stream=stream,
-        cluster=settings.cluster(stream, workers, fast=workers * 3 // 10, times=5),
-        grouping=settings.consistent(settings.STEADY, VIRTUAL),
+        cluster=paper_setup.cluster(stream, workers, fast=workers * 3 // 10, times=5),
+        grouping=paper_setup.consistent(paper_setup.STEADY, VIRTUAL),
         cluster_name="3 of 10 are 5 times as fast",
         sources=sources,
         slot=60.0,
@@ -45,13 +45,13 @@ def _delegated(workers: int, sources: int) -> Configuration:
 
 
 def _planned(workers: int) -> Configuration:
-    stream = settings.constant(workers * PER_WORKER * SLOTS, SLOTS)
+    stream = paper_setup.constant(workers * PER_WORKER * SLOTS, SLOTS)
     return Configuration(
         "scale",
         scheme="plans",
         stream=stream,
-        cluster=settings.cluster(stream, workers),
-        grouping=Direct(Plans(settings.EPSILON, buckets=max(8192, 8 * workers))),
+        cluster=paper_setup.cluster(stream, workers),
+        grouping=Direct(Plans(paper_setup.EPSILON, buckets=max(8192, 8 * workers))),
         slot=60.0,
         measure=control,
     )
@@ -78,12 +78,12 @@ def control(_: Configuration, outcome: Outcome) -> list[Measured]:
 
 def claims(results: Results) -> list[Claim]:
     """What grows, and how."""
-    cg = {"scheme": settings.STEADY, "sources": 1}
+    cg = {"scheme": paper_setup.STEADY, "sources": 1}
     slots = results.by("workers", "slots_to_settle", **cg)
     signals = results.by("workers", "signals_per_slot", **cg)
     sizes = results.by("workers", "plan_bytes", scheme="plans")
-    by_source = results.by("sources", "slots_to_settle", scheme=settings.STEADY, workers=100)
-    memory = results.by("sources", "memory", scheme=settings.STEADY, workers=100)
+    by_source = results.by("sources", "slots_to_settle", scheme=paper_setup.STEADY, workers=100)
+    memory = results.by("sources", "memory", scheme=paper_setup.STEADY, workers=100)
     planned = results.by("workers", "late_imbalance", scheme="plans")
     delegated = results.by("workers", "late_imbalance", **cg)
     whole = results.totals("slots_to_settle", **cg)["value"]
@@ -92,17 +92,17 @@ def claims(results: Results) -> list[Claim]:
             "Consistent grouping converges on clusters of up to 10,000 workers, one signal a "
             "worker, source and slot",
             "Scale",
-            f"slots by workers {settings.listed(slots, '.0f')}; signals a slot "
-            f"{settings.listed(signals, ',.0f')}; imbalance in the last 10 slots "
-            f"{settings.listed(delegated)}",
+            f"slots by workers {paper_setup.listed(slots, '.0f')}; signals a slot "
+            f"{paper_setup.listed(signals, ',.0f')}; imbalance in the last 10 slots "
+            f"{paper_setup.listed(delegated)}",
             bool(whole.notna().all()),
             ours=True,
         ),
         Claim(
             "Many sources converge too; their memory is the price",
             "Scale",
-            f"slots by sources {settings.listed(by_source, '.0f')}; memory "
-            f"{settings.listed(memory, '.2f')}",
+            f"slots by sources {paper_setup.listed(by_source, '.0f')}; memory "
+            f"{paper_setup.listed(memory, '.2f')}",
             bool(by_source.notna().all()),
             why="With 1,000 sources each sends 60 messages a slot to 100 workers, and hears of "
             "fewer than half of these.",
@@ -111,8 +111,8 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "A plan grows with the number of buckets",
             "Scale",
-            f"JSON bytes by workers {settings.listed(sizes, ',.0f')}; imbalance in the last 10 "
-            f"slots {settings.listed(planned)}",
+            f"JSON bytes by workers {paper_setup.listed(sizes, ',.0f')}; imbalance in the last 10 "
+            f"slots {paper_setup.listed(planned)}",
             None,
             why="With 600 messages a slot and worker chance alone puts one of 10,000 workers "
             "some 15 % above the mean in a slot.",
@@ -129,17 +129,17 @@ EXPERIMENT = Experiment(
     configurations=configurations,
     panels=(
         Panel("slots_to_settle", "workers", "slots to converge, means of 5", "workers", "1 source",
-              log_x=True, where={"sources": 1, "scheme": settings.STEADY}),
+              log_x=True, where={"sources": 1, "scheme": paper_setup.STEADY}),
         Panel("control_bytes_per_slot", "workers", "control bytes a slot", "workers", "1 source",
               log_x=True, log_y=True, where={"sources": 1}),
         Panel("memory", "workers", "memory, per key", "workers", "1 source",
               log_x=True, log_y=True, where={"sources": 1}),
         Panel("slots_to_settle", "sources", "slots to converge, means of 5", "sources",
-              "100 workers", log_x=True, where={"workers": 100, "scheme": settings.STEADY}),
+              "100 workers", log_x=True, where={"workers": 100, "scheme": paper_setup.STEADY}),
         Panel("signals_per_slot", "sources", "signals a slot", "sources", "100 workers",
-              log_x=True, log_y=True, where={"workers": 100, "scheme": settings.STEADY}),
+              log_x=True, log_y=True, where={"workers": 100, "scheme": paper_setup.STEADY}),
         Panel("memory", "sources", "memory, per key", "sources", "100 workers",
-              log_x=True, where={"workers": 100, "scheme": settings.STEADY}),
+              log_x=True, where={"workers": 100, "scheme": paper_setup.STEADY}),
     ),
     claims=claims,
 )  # fmt: skip

@@ -16,7 +16,7 @@ from steelyard.datasets.loading import OnMalformed
 from steelyard.delegation import PaperRules, SteadyRules
 from steelyard.experiments.configuration import Configuration, series
 from steelyard.experiments.experiment import Experiment, Panel
-from steelyard.experiments.settings import machines
+from steelyard.experiments.paper_setup import machines
 from steelyard.experiments.streams import FileStream, Source
 from steelyard.simulator import (
     Cluster,

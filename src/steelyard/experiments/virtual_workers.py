@@ -1,6 +1,6 @@
 """How many virtual workers should a worker have?"""
 
-from steelyard.experiments import settings
+from steelyard.experiments import paper_setup
 from steelyard.experiments.configuration import Configuration, series
 from steelyard.experiments.experiment import Experiment, Scale
 from steelyard.experiments.over_time import panels
@@ -13,22 +13,22 @@ WORKERS, FAST, TIMES = 10, 3, 5
 def configurations(scale: Scale) -> list[Configuration]:
     """{3,5} with few and with many, by the paper's rules and by ours."""
     made = []
-    for stream in settings.both(scale):
-        slot = settings.slot(stream)
+    for stream in paper_setup.both(scale):
+        slot = paper_setup.slot(stream)
         made += [
             Configuration(
                 "virtual-workers",
                 scheme=name,
                 stream=stream,
-                cluster=settings.cluster(stream, WORKERS, FAST, TIMES),
-                grouping=settings.consistent(name, count),
-                cluster_name=settings.machines(FAST, TIMES),
+                cluster=paper_setup.cluster(stream, WORKERS, FAST, TIMES),
+                grouping=paper_setup.consistent(name, count),
+                cluster_name=paper_setup.machines(FAST, TIMES),
                 slot=slot,
-                tick=settings.tick(slot, stream),
+                tick=paper_setup.tick(slot, stream),
                 measure=series,
             )
             for count in COUNTS
-            for name in (settings.PAPER, settings.STEADY)
+            for name in (paper_setup.PAPER, paper_setup.STEADY)
         ]
     return made
 
@@ -39,9 +39,9 @@ def claims(results: Results) -> list[Claim]:
     for dataset in ("wp", "zf"):
         paper, steady = (
             results.by("virtual_workers", "latency_p99", dataset=dataset, scheme=name)
-            for name in (settings.PAPER, settings.STEADY)
+            for name in (paper_setup.PAPER, paper_setup.STEADY)
         )
-        listed = f"p99 latency, s: {settings.listed(paper, ',.0f')}"
+        listed = f"p99 latency, s: {paper_setup.listed(paper, ',.0f')}"
         made += [
             Claim(
                 f"{dataset}: 5 virtual workers are too few to move around",
@@ -66,7 +66,7 @@ def claims(results: Results) -> list[Claim]:
             Claim(
                 f"{dataset}: by the steady rules 1000 virtual workers converge in time too",
                 "Q3, virtual workers",
-                f"p99 latency, s: {settings.listed(steady, ',.0f')}",
+                f"p99 latency, s: {paper_setup.listed(steady, ',.0f')}",
                 bool(steady[1000] < paper[1000] / 3),
                 why="With 5 and 10 each they hold still where the paper's rules go on moving, "
                 "which is the better choice while the load changes."
@@ -84,8 +84,8 @@ EXPERIMENT = Experiment(
     said="5 are too few, 1000 take too long to converge, 10 and 20 are alike, 100 are best.",
     configurations=configurations,
     panels=(
-        *panels({"dataset": "wp", "scheme": settings.PAPER}, "paper's rules", "virtual_workers"),
-        *panels({"dataset": "wp", "scheme": settings.STEADY}, "steady rules", "virtual_workers"),
+        *panels({"dataset": "wp", "scheme": paper_setup.PAPER}, "paper's rules", "virtual_workers"),
+        *panels({"dataset": "wp", "scheme": paper_setup.STEADY}, "steady rules", "virtual_workers"),
     ),
     claims=claims,
 )

@@ -1,7 +1,7 @@
 """Figures and pages from results."""
 
 from steelyard.report.claims import claims_in_markdown
-from steelyard.report.figures import draw
-from steelyard.report.page import page
+from steelyard.report.drawing import draw
+from steelyard.report.reproduction import page
 
 __all__ = ["claims_in_markdown", "draw", "page"]

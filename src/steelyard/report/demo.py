@@ -8,13 +8,13 @@ from matplotlib.figure import Figure
 from steelyard.report.rendering import as_png, as_text, rendered
 
 if TYPE_CHECKING:
-    from steelyard.spark.demo import Run
+    from steelyard.deployment.demo import DemoRun
 
 _COLOURS = ("#b04a00", "#00664a")
 """Told apart by those who see red and green alike, too."""
 
 
-def demo_page(runs: "Sequence[Run]", keys: float) -> str:
+def demo_page(runs: "Sequence[DemoRun]", keys: float) -> str:
     """The page as HTML: no other file is needed."""
     return rendered(
         "demo.html",
@@ -26,7 +26,7 @@ def demo_page(runs: "Sequence[Run]", keys: float) -> str:
     )
 
 
-def demo_figure(runs: "Sequence[Run]") -> Figure:
+def demo_figure(runs: "Sequence[DemoRun]") -> Figure:
     """Messages a second over the slots, and the time that each worker was busy at the end."""
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     over_time, at_end = figure.subplots(1, 2)

@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
-from steelyard.report.figures import LOOK
+from steelyard.report.drawing import LOOK
 from steelyard.report.rendering import as_png, as_text, rendered
 
 if TYPE_CHECKING:
-    from steelyard.spark.deployment.outcomes import Outcome
-    from steelyard.spark.deployment.settings import Setting
+    from steelyard.deployment.grid_settings import GridSettings
+    from steelyard.deployment.run_results import RunResult
 
 NAMES = {
     "kg": "KG, n partitions",
@@ -120,9 +120,9 @@ class Line:
         ]
 
 
-def summary(rows: "Sequence[Outcome]") -> list[Line]:
+def summary(rows: "Sequence[RunResult]") -> list[Line]:
     """One line for all repetitions of the same thing, in the order of the clusters and ways."""
-    groups: dict[tuple[str, str, str, float], list[Outcome]] = defaultdict(list)
+    groups: dict[tuple[str, str, str, float], list[RunResult]] = defaultdict(list)
     for row in rows:
         groups[row.hetero, row.data, row.scheme, row.delay].append(row)
     clusters, ways = list(_CLUSTERS), list(NAMES)
@@ -133,7 +133,7 @@ def summary(rows: "Sequence[Outcome]") -> list[Line]:
 
     by_key = {row.run[1:]: row for row in rows if row.scheme == "kg"}
 
-    def times(own: "Iterable[Outcome]", rate: str, of_kg: str = "working") -> Spread | None:
+    def times(own: "Iterable[RunResult]", rate: str, of_kg: str = "working") -> Spread | None:
         """A rate of some runs against one of key grouping with the same slow workers."""
         pairs = [(getattr(row, rate), by_key.get(row.run[1:])) for row in own]
         return Spread.of(
@@ -168,7 +168,7 @@ def summary(rows: "Sequence[Outcome]") -> list[Line]:
     return lines
 
 
-def write_report(lines: Sequence[Line], setting: "Setting", folder: Path) -> None:
+def write_report(lines: Sequence[Line], setting: "GridSettings", folder: Path) -> None:
     """Figures as PNG and SVG, and report.html with all of them."""
     figures = {
         "share": share_figure(lines),
@@ -358,11 +358,11 @@ def latency_over_delay_figure(lines: Sequence[Line]) -> Figure | None:
 
 def changing_figure(folder: Path) -> Figure:
     """The share of the limit over slots, while other workers become slow."""
-    from steelyard.spark.deployment.outcomes import Series
-    from steelyard.spark.deployment.settings import CHANGE
+    from steelyard.deployment.grid_settings import CHANGE
+    from steelyard.deployment.run_results import SlotSeries
 
     series: dict[str, list[tuple[int, float]]] = defaultdict(list)
-    for row in Series(folder).rows():
+    for row in SlotSeries(folder).rows():
         series[row["scheme"]].append((int(row["slot"]), float(row["of_limit_at_work"])))
     with mpl.rc_context(LOOK):
         figure = Figure(figsize=(8, 3.8), layout="constrained")

@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import steelyard
-from steelyard.diagnosis import Examination, OverTime
-from steelyard.diagnosis.showing import shown_key, shown_time
-from steelyard.report.figures import LOOK
+from steelyard.doctor import Examination, OverTime
+from steelyard.doctor.plain_text import shown_key, shown_time
+from steelyard.report.drawing import LOOK
 from steelyard.report.rendering import as_png, as_text, rendered
 
 _NAMES = {

@@ -5,17 +5,28 @@ import io
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+
+from steelyard.printable import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def rendered(template: str, **values: object) -> str:
-    """A page as HTML; what comes from data is escaped."""
+    """A page as HTML; what comes from data is escaped, and is shown as it is."""
     environment = Environment(
-        loader=PackageLoader("steelyard.report"), autoescape=True, trim_blocks=True
+        loader=PackageLoader("steelyard.report"),
+        autoescape=True,
+        trim_blocks=True,
+        finalize=_printable,
     )
     return environment.get_template(template).render(**values)
+
+
+def _printable(value: object) -> object:
+    """A value of a template; what a template made itself is finished."""
+    return value if isinstance(value, Markup) else printable(value)
 
 
 def as_png(figure: "Figure") -> bytes:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from steelyard.experiments import Claim, Results, named
 from steelyard.report.claims import claims_in_markdown
-from steelyard.report.figures import draw
-from steelyard.report.page import Section, page
+from steelyard.report.drawing import draw
 from steelyard.report.rendering import as_png
+from steelyard.report.reproduction import FigureSection, page
 
 
 def write_report(
@@ -25,7 +25,7 @@ def write_report(
         picture = as_png(figure)
         (folder / f"{experiment.name}.png").write_bytes(picture)
         claims = experiment.claims(results[experiment.name])
-        sections.append(Section(experiment, picture, claims))
+        sections.append(FigureSection(experiment, picture, claims))
         drawn()
     made = {section.experiment.name: list(section.claims) for section in sections}
     (folder / "claims.md").write_text(claims_in_markdown(made), "utf-8")

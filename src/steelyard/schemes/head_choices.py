@@ -10,7 +10,7 @@ from steelyard._compiled import compiled
 from steelyard.hashing import Hashes
 from steelyard.schemes.base import Bins, Router, Scheme, State
 from steelyard.schemes.choices import choice
-from steelyard.schemes.space_saving import Summary, observe
+from steelyard.schemes.space_saving import SpaceSaving, observe
 from steelyard.validation import require_between, require_whole
 
 
@@ -69,14 +69,14 @@ class WChoices(_HeadChoices):
 
 class _HeadChoicesRouter(Router):
     scheme: _HeadChoices
-    _remembers = ("_loads", "_head_choices", *(f"_{name}" for name in Summary._fields))
+    _remembers = ("_loads", "_head_choices", *(f"_{name}" for name in SpaceSaving._fields))
 
     def __init__(self, scheme: _HeadChoices, bins: int, seed: int) -> None:
         super().__init__(scheme, bins, seed)
         self._threshold = scheme.head_share / self.bins
         # Twice the counters that the threshold asks for: no counter of a key that never was hot
         # can then reach it.
-        self._adopt(Summary.of_size(math.ceil(2 / self._threshold)))
+        self._adopt(SpaceSaving.of_size(math.ceil(2 / self._threshold)))
         # How many choices a head key has; as many as bins means all of them.
         self._head_choices = self.bins
         self._refresh = 0
@@ -86,14 +86,14 @@ class _HeadChoicesRouter(Router):
         # The lowest load, and the first bin that may have it.
         self._lowest = np.zeros(2, np.int64)
 
-    def _adopt(self, summary: Summary) -> None:
+    def _adopt(self, summary: SpaceSaving) -> None:
         self._summary = summary
-        for name in Summary._fields:
+        for name in SpaceSaving._fields:
             setattr(self, f"_{name}", getattr(summary, name))
 
     def _restore(self, saved: State) -> None:
         super()._restore(saved)
-        self._adopt(Summary(*(getattr(self, f"_{name}") for name in Summary._fields)))
+        self._adopt(SpaceSaving(*(getattr(self, f"_{name}") for name in SpaceSaving._fields)))
         self._lowest[:] = self._loads.min(), 0
 
     def _route(self, hashes: Hashes, bins: Bins) -> int:

@@ -13,7 +13,7 @@ from steelyard._compiled import compiled
 from steelyard.schemes.choices import mix64
 
 
-class Summary(NamedTuple):
+class SpaceSaving(NamedTuple):
     """The counters of SpaceSaving, and an index from keys to them."""
 
     keys: NDArray[np.uint64]

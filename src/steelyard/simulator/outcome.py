@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard import metrics
-from steelyard.planning import RoutingPlan
+from steelyard.plans import RoutingPlan
 from steelyard.simulator.cluster import Cluster
 from steelyard.simulator.kernel import Tally, latency_of_bin
 

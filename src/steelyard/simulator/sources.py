@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from steelyard.assignment import Assignment, Move
 from steelyard.delegation import Report, SourceSide
 from steelyard.hashing import Hashes, buckets_of, seed_mask, spread
-from steelyard.planning import Planner, RoutingPlan
+from steelyard.plans import Planner, RoutingPlan
 from steelyard.schemes import Router, Scheme
 from steelyard.simulator.grouping import ConsistentGrouping, Grouping, Plans
 

@@ -10,23 +10,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from steelyard.planning import Planner
-from steelyard.routing_plan import RoutingPlan
+from steelyard.plans import Planner, RoutingPlan
 from steelyard.spark.columns import (
     HIDDEN,
     Key,
     require_frame,
     require_key,
     require_names,
-    salt_columns,
-    salt_of,
 )
 from steelyard.spark.native_routing import bin_of
-from steelyard.spark.observing import observed
-from steelyard.spark.repartitioning import bucket_counts, repartition, warn_of_equal_rows
+from steelyard.spark.observed_counts import Observed
+from steelyard.spark.repartitioning import bucket_counts, warn_of_equal_rows
+from steelyard.spark.retries.repeated import repeated
+from steelyard.spark.salts import Salts
 from steelyard.validation import require_whole
 
 _BUCKET = f"{HIDDEN}seen"
@@ -51,13 +50,14 @@ class Balancer:
     hot is split one batch later, nearly as widely as it needs. With a decay of 0, which suits large
     batches, it is at once; 0.5 takes about four batches and evens out the accidents of small ones.
 
-    A batch whose action failed, or never ran, teaches nothing, and makes the next one wait for a
-    second. Counts are advice: if an executor is lost they may come out too high, and the plan less
-    even, but every row still arrives once.
+    A batch without an action teaches nothing, and makes the next one wait for a second; one whose
+    action failed teaches what Spark had counted until then. Counts are advice: if an executor is
+    lost they may come out too high, and the plan less even, but every row still arrives once.
 
     The arguments are those of `steelyard.repartition`, without weights: what is observed are the
     numbers of rows. Use one balancer for one query. On Spark Connect `foreachBatch` works on a
-    copy, in another process; `plan` is then the copy's.
+    copy, in another process; `plan` is then the copy's. There the steps of a micro-batch cannot be
+    seen: name `salt`, or hot keys stay whole.
 
     >>> balancer = Balancer("page", workers=4)
     >>> def write(batch, number):
@@ -89,8 +89,8 @@ class Balancer:
         self._planner = Planner(workers, epsilon, buckets, capacities, decay=decay)
         self._key = Key(key, self._planner.buckets)
         self._salt = None if salt is None else tuple(salt)
-        self._has_counted = False
-        self._observation: Observation | None = None
+        self._has_counted = self._has_warned = False
+        self._last: tuple[Observed, DataFrame] | None = None
 
     @property
     def plan(self) -> RoutingPlan:
@@ -113,37 +113,42 @@ class Balancer:
                 "function that you give to foreachBatch"
             )
         require_key(batch, "key", self._key.names)
-        salts = salt_columns(batch, self._salt, self._key.names)
-        if not self._has_counted:
-            return self._first(batch)
-        self._learn()
-        self._observation = Observation()
-        # A column before the aggregate: Spark compiles the hash here, and would not in there.
-        seen = batch.withColumn(_BUCKET, self._key.bucket())
-        seen = seen.observe(self._observation, _count_by_bucket(self._key.buckets))
-        destination = bin_of(self.plan, self._key.bucket(), salt_of(salts))
-        return seen.drop(_BUCKET).repartitionById(self.plan.bins, destination)
+        salts = Salts.of(batch, self._salt, self._key.names, repeated(batch))
+        if self._has_counted:
+            self._learn()
+            counted = Observed()
+            # A column before the aggregate: Spark compiles the hash here, and would not in there.
+            seen = batch.withColumn(_BUCKET, self._key.bucket())
+            seen = seen.observe(counted.observation, _count_by_bucket(self._key.buckets))
+            self._last = counted, seen
+            seen = seen.drop(_BUCKET)
+        else:
+            self._count(batch, salts)
+            seen = batch
+        if not self._has_warned:
+            self._has_warned = salts.warn_if_missing(self.plan, stacklevel=2)
+        plan = salts.fit(self.plan)
+        destination = bin_of(plan, self._key.bucket(), salts.column())
+        return seen.repartitionById(plan.bins, destination)
 
-    def _first(self, batch: DataFrame) -> DataFrame:
+    def _count(self, batch: DataFrame, salts: Salts) -> None:
         """Count the batch in a pass of its own, and look whether its rows can be told apart."""
         counts = bucket_counts(batch, self._key)
         if counts.any():
-            self._planner.update(counts)
+            plan = salts.fit(self._planner.update(counts))
             self._has_counted = True
-            salts = salt_columns(batch, self._salt, self._key.names)
-            warn_of_equal_rows(batch, self.plan, self._key.bucket(), salts)
-        return repartition(batch, self.plan.bins, *self._key.names, plan=self.plan, salt=self._salt)
+            warn_of_equal_rows(batch, plan, self._key.bucket(), salts)
 
     def _learn(self) -> None:
         """Plan again if the counts of the last batch have arrived and there are any."""
-        observation, self._observation = self._observation, None
-        counts = None if observation is None else _counts_of(observation, self._key)
+        last, self._last = self._last, None
+        counts = None if last is None else _counts_of(*last, self._key)
         if counts is not None and counts.any():
             self._planner.update(counts)
 
     def __getstate__(self) -> dict[str, Any]:
         # What is being observed belongs to this process and its session.
-        return self.__dict__ | {"_observation": None}
+        return self.__dict__ | {"_last": None}
 
 
 def _count_by_bucket(buckets: int) -> Column:
@@ -156,9 +161,9 @@ def _count_by_bucket(buckets: int) -> Column:
     return F.count_min_sketch(F.col(_BUCKET), error, F.lit(0.4), F.lit(_SEED)).alias("counts")
 
 
-def _counts_of(observation: Observation, key: Key) -> NDArray[np.float64] | None:
-    """The counts that an action has left in the observation, if they come in time."""
-    seen = observed(observation, _PATIENCE)
+def _counts_of(counted: Observed, frame: DataFrame, key: Key) -> NDArray[np.float64] | None:
+    """The counts that an action on the frame has left, if they come in time."""
+    seen = counted.within(_PATIENCE) or counted.close(frame)
     if seen is None:
         return None
     return _decoded(bytes(seen["counts"]), key.buckets)

@@ -150,9 +150,9 @@ def salt_of(names: Sequence[str]) -> Column:
     """A number that depends on a row's content alone, so that a task that is run again repeats it.
 
     Its high half decides, the bucket comes from the low end of a hash: they have nothing in common
-    even where both are of the same columns.
+    even where both are of the same columns. Without any column it is the same for all rows.
     """
-    return F.xxhash64(*map(named, names))
+    return F.xxhash64(*map(named, names)) if names else F.lit(0).cast("long")
 
 
 def _can_be_hashed(kind: DataType) -> bool:

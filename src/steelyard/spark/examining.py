@@ -1,6 +1,6 @@
 """Count the keys of a frame, in one pass, without collecting them.
 
-A frame and its key enter; what `steelyard.diagnosis` needs to know of them leaves: how many keys
+A frame and its key enter; what `steelyard.doctor` needs to know of them leaves: how many keys
 have how many rows, the hottest ones, and how much each bucket and each of Spark's partitions has.
 """
 
@@ -13,18 +13,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StringType, StructType
 
-from steelyard.diagnosis import (
-    BUCKETS,
-    TOP,
-    WAYS,
-    Examination,
-    Job,
-    KeyCounts,
-    OverTime,
-    TopKey,
-    examined,
-    over_time,
-)
+from steelyard.doctor.advice import Job
+from steelyard.doctor.costs import WAYS
+from steelyard.doctor.counts import BUCKETS, TOP, KeyCounts, TopKey
+from steelyard.doctor.examination import Examination, examined
+from steelyard.doctor.periods import OverTime, over_time
 from steelyard.spark.columns import HIDDEN, Key, named, require_frame, require_key, seconds_of
 
 Watch = Callable[[str], None]

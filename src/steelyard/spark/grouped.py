@@ -1,6 +1,7 @@
 """What can be said of grouped rows, whether they end or go on."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, Row
@@ -9,10 +10,10 @@ from pyspark.sql.types import StructType
 
 from steelyard.aggregators import Aggregator
 from steelyard.control.history import Slot
-from steelyard.spark.working import Function
+from steelyard.executor.worker import Function
 
 if TYPE_CHECKING:
-    from steelyard.control.metrics import MetricsServer
+    from steelyard.control.prometheus import MetricsServer
 
 
 class Grouped(ABC):
@@ -39,6 +40,8 @@ class Grouped(ABC):
         """Wait until the history of a stream knows of all that its query has done."""
         raise ValueError("only a stream has a history")
 
-    def serve_metrics(self, port: int, address: str = "127.0.0.1") -> "MetricsServer":
+    def serve_metrics(
+        self, port: int, address: str = "127.0.0.1", names: Sequence[str] = ()
+    ) -> "MetricsServer":
         """Tell Prometheus of a stream."""
         raise ValueError("only a stream has metrics")

@@ -6,7 +6,7 @@ split by a plan made of the rows themselves, in blocks, and each worker is one o
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from steelyard.aggregators import Aggregation, Aggregator
-from steelyard.planning import Planner
-from steelyard.rounds import capacities_of_tasks
-from steelyard.routing_plan import RoutingPlan
-from steelyard.spark import packing
+from steelyard.executor import packing
+from steelyard.executor.worker import Add, Function, Map, Merge
+from steelyard.plans import Planner, RoutingPlan
+from steelyard.plans.task_sizes import capacities_of_tasks
+from steelyard.spark.arrow_types import aggregated_schema, arrow_schema, spark_schema
 from steelyard.spark.columns import (
     HIDDEN,
     Key,
@@ -27,8 +28,6 @@ from steelyard.spark.columns import (
     require_frame,
     require_key,
     require_weight,
-    salt_columns,
-    salt_of,
 )
 from steelyard.spark.grouped import Grouped
 from steelyard.spark.hot_keys import HotKeys
@@ -36,14 +35,15 @@ from steelyard.spark.native_routing import BIN, with_bin
 from steelyard.spark.repartitioning import (
     DEFAULT_EPSILON,
     counted_plan,
+    fitted,
     refuse_beside_a_plan,
     warn_of_equal_rows,
 )
-from steelyard.spark.scans import repeats_its_order
+from steelyard.spark.retries.repeated import repeated
+from steelyard.spark.salts import Salts
 from steelyard.spark.shipping import shipped
 from steelyard.spark.streaming.grouping import group_stream
 from steelyard.spark.streaming.settings import StreamSettings
-from steelyard.spark.working import Add, Function, Map, Merge
 from steelyard.validation import require_whole
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def group_by(
     where files are sorted by the key, or have few rows, keys get more copies than by a `plan` of
     all rows, which `steelyard.plan` makes. Rows that come out of a shuffle may come in another
     order when a task is run again, so they are counted first, in a pass of its own over the key
-    columns; give a `plan` to save it. `salt` (used where rows are counted first, or by a plan),
+    columns; give a `plan` to save it. `salt` (used where rows are counted first, or by a plan; what
+    it may be, `repartition` says),
     `weight`, `epsilon`, `capacities` and `buckets` are those of `repartition` and `plan`.
 
     With `scheme` every source task routes by that scheme instead, message by message, as the
@@ -171,7 +172,10 @@ def group_by(
             f"the plan is for {plan.bins} bins, not for {workers} workers of "
             f"{tasks_per_worker} tasks each"
         )
-    if scheme is not None and not repeats_its_order(frame):
+    repeats = repeated(frame)
+    decides = [*key, *([] if weight is None else [weight])]
+    in_order = repeats.in_order_by(decides)
+    if scheme is not None and not in_order:
         raise ValueError(
             "scheme: routing message by message depends on their order, which only rows read "
             "straight from files keep when a task is run again; use a plan, or write the rows "
@@ -183,7 +187,8 @@ def group_by(
         bins=bins,
         plan=plan,
         scheme=scheme,
-        salts=tuple(salt_columns(frame, salt, key)),
+        salts=Salts.of(frame, salt, key, repeats),
+        in_order=in_order,
         weight=weight,
         epsilon=epsilon,
         capacities=sizes,
@@ -200,7 +205,9 @@ class FrameGrouped(Grouped):
     bins: int
     plan: RoutingPlan | None = field(repr=False)
     scheme: "Scheme | None"
-    salts: tuple[str, ...]
+    salts: Salts
+    in_order: bool
+    """A task that is run again gets the same rows in the same order."""
     weight: str | None
     epsilon: float
     capacities: Sequence[float] | None
@@ -224,8 +231,11 @@ class FrameGrouped(Grouped):
         """
         if not callable(function):
             raise TypeError(f"function must be callable, got {function!r}")
-        empty = self.frame.sparkSession.createDataFrame([], schema)
-        work = Map(function, empty.toArrow().schema, all_at_once=self.whole_light_keys)
+        session = self.frame.sparkSession
+        arrow_schema(session, "map_arrow", self.frame.schema)
+        promised = session.createDataFrame([], schema).schema
+        given = arrow_schema(session, "schema", promised)
+        work = Map(function, given, all_at_once=self.whole_light_keys)
         return self._exchanged(self.frame.columns).mapInArrow(shipped(work), schema)
 
     def aggregate(self, *aggregators: Aggregator) -> DataFrame:
@@ -243,24 +253,21 @@ class FrameGrouped(Grouped):
         for aggregator in aggregators:
             if not isinstance(aggregator, Aggregator):
                 raise TypeError(f"aggregate takes aggregators such as Count(), got {aggregator!r}")
-        session, keys = self.frame.sparkSession, list(self.key.names)
-        fields = self.frame.limit(0).toArrow().schema
+        keys = list(self.key.names)
+        fields = aggregated_schema(self.frame, keys, aggregators)
         wanted = Aggregation(aggregators, keys, fields)
         read = dict.fromkeys([*keys, *(c for a in aggregators for c in a.columns)])
         # The bucket goes along as one more key: it says where the states of a key meet.
         by_bucket = Aggregation(
             aggregators, [_BUCKET, *keys], fields.append(pa.field(_BUCKET, pa.int32()))
         )
-        # A row of nulls: Spark Connect cannot tell the types of a table without any.
-        nulls = [pa.nulls(1, kind) for kind in wanted.result_schema.types]
-        one_row = pa.Table.from_arrays(nulls, schema=wanted.result_schema)
-        results = session.createDataFrame(one_row).schema
-        kinds = [self.frame.schema[name] for name in keys] + results.fields[len(keys) :]
+        results = spark_schema(wanted.result_schema).fields[len(keys) :]
+        kinds = StructType([self.frame.schema[name] for name in keys] + results)
         partials = self._exchanged(list(read), with_bucket=True).mapInArrow(
             shipped(Add(by_bucket, _BUCKET, self.bins)), packing.SCHEMA
         )
         met = partials.repartitionById(self.bins, F.col("bin")).select("block")
-        return met.mapInArrow(shipped(Merge(by_bucket, _BUCKET)), StructType(kinds))
+        return met.mapInArrow(shipped(Merge(by_bucket, _BUCKET)), kinds)
 
     @property
     def hot_keys(self) -> list[Row]:
@@ -274,11 +281,14 @@ class FrameGrouped(Grouped):
     @cached_property
     def _hot_keys(self) -> HotKeys:
         found = HotKeys.of(self.frame, self.key, self._planner(), self.weight)
+        found = replace(found, plan=fitted(found.plan, self.salts))
         warn_of_equal_rows(self.frame, found.plan, found.bucket(), self.salts)
         return found
 
     @cached_property
-    def _counted_plan(self) -> RoutingPlan:
+    def _plan(self) -> RoutingPlan:
+        if self.plan is not None:
+            return fitted(self.plan, self.salts)
         return counted_plan(
             self.frame, self.key.names, self._planner(), self.salts, weight=self.weight
         )
@@ -305,11 +315,11 @@ class FrameGrouped(Grouped):
             return hashed, packing.RoutedHere(_HASH, self.scheme, self.bins)
         if self.whole_light_keys:
             plan, bucket = self._hot_keys.plan, self._hot_keys.bucket()
-        elif self.plan is None and repeats_its_order(self.frame):
+        elif self.plan is None and self.in_order:
             return self._planned_while_read()
         else:
-            plan, bucket = self.plan or self._counted_plan, self.key.bucket()
-        return with_bin(self.frame, plan, bucket, salt_of(self.salts)), packing.Decided(BIN)
+            plan, bucket = self._plan, self.key.bucket()
+        return with_bin(self.frame, plan, bucket, self.salts.column()), packing.Decided(BIN)
 
     def _planned_while_read(self) -> tuple[DataFrame, packing.Destinations]:
         place = f"{HIDDEN}place"

@@ -10,8 +10,7 @@ import numpy as np
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from steelyard.planning import Planner
-from steelyard.routing_plan import RoutingPlan
+from steelyard.plans import Planner, RoutingPlan
 from steelyard.spark.columns import HIDDEN, Key, named
 from steelyard.spark.repartitioning import amount_of, bucket_counts
 

@@ -11,18 +11,22 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from steelyard.planning import Planner
-from steelyard.routing_plan import RoutingPlan
+from steelyard.plans import Planner, RoutingPlan
 from steelyard.spark.columns import (
     Key,
     named,
     require_frame,
     require_key,
-    salt_columns,
-    salt_of,
 )
 from steelyard.spark.native_routing import BIN, with_bin, with_every_bin
-from steelyard.spark.repartitioning import DEFAULT_EPSILON, counted_plan, refuse_beside_a_plan
+from steelyard.spark.repartitioning import (
+    DEFAULT_EPSILON,
+    counted_plan,
+    fitted,
+    refuse_beside_a_plan,
+)
+from steelyard.spark.retries.repeated import repeated
+from steelyard.spark.salts import Salts
 from steelyard.validation import require_whole
 
 
@@ -46,7 +50,7 @@ def join(
     The rows of `big` are shared out over `workers` partitions, as `repartition` does it. A row of
     `small` goes to the partitions that may hold its key: one, unless the key is hot in `big`.
     Where a row of `big` goes depends on its content, so rows that are equal in all columns, or in
-    those of `salt`, stay together.
+    those of `salt`, stay together. What `repartition` says of `salt` is true here, too.
 
     What is balanced are rows of `big`, or their `weight`: if some find many partners in `small`,
     let it be the number of those. Give a `plan` of the rows of `big` to save the counting pass;
@@ -67,7 +71,7 @@ def join(
     names = (on,) if isinstance(on, str | Column) else tuple(on)
     require_whole("workers", workers, least=1)
     _require_joinable(big, small, names, how)
-    salts = salt_columns(big, salt, names)
+    salts = Salts.of(big, salt, names, repeated(big))
     rows = big if how == "left" else big.where(_has_key(names))
     if plan is None:
         planner = Planner(workers, epsilon, buckets, capacities)
@@ -76,8 +80,9 @@ def join(
         refuse_beside_a_plan(
             plan, workers, epsilon=epsilon, capacities=capacities, weight=weight, sample=sample
         )
+        plan = fitted(plan, salts)
     bucket = Key(names, plan.buckets).bucket()
-    routed = _placed(with_bin(rows, plan, bucket, salt_of(salts)), workers)
+    routed = _placed(with_bin(rows, plan, bucket, salts.column()), workers)
     copied = _placed(with_every_bin(small, plan, bucket), workers)
     return routed.join(copied, [BIN, *names], how).drop(BIN)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from steelyard.routing_plan import RoutingPlan
+from steelyard.plans import RoutingPlan
 from steelyard.spark.columns import HIDDEN, named
 
 BIN = f"{HIDDEN}bin"

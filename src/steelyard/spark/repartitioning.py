@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from steelyard.planning import Planner
-from steelyard.routing_plan import RoutingPlan
+from steelyard.plans import Planner, RoutingPlan
 from steelyard.spark.columns import (
     HIDDEN,
     Key,
@@ -20,20 +19,16 @@ from steelyard.spark.columns import (
     require_frame,
     require_key,
     require_weight,
-    salt_columns,
-    salt_of,
 )
 from steelyard.spark.native_routing import bin_of
-from steelyard.spark.scans import require_settled
+from steelyard.spark.retries.repeated import repeated
+from steelyard.spark.salts import ENOUGH, Salts
 from steelyard.validation import require_between, require_whole
 
 DEFAULT_EPSILON = 0.01
 
 _LOOK = 20_000
 """Rows of split buckets that are looked at to see whether their salts differ."""
-
-_ENOUGH = 100
-"""So many rows of a bucket say something about the others."""
 
 
 def plan(
@@ -89,8 +84,10 @@ def repartition(
     columns to tell rows of a key apart by, if a few are enough: an id, or Kafka's partition and
     offset.
 
-    So the columns of the salt must be the same when a task is run again: not
-    `monotonically_increasing_id()` or `rand()` behind a shuffle.
+    By default those columns tell them apart whose values are sure to be the same when a task is run
+    again: not `rand()` behind a shuffle, nor a sum of fractions, nor what `dropDuplicates` left
+    besides its own columns. If there are none, hot keys stay whole, and a warning says so. A `salt`
+    of such columns is refused; where Spark does not show how a column is made, you are believed.
 
     Give a `plan` to save the counting pass; the other arguments are those of `plan`.
 
@@ -103,7 +100,7 @@ def repartition(
     require_whole("workers", workers, least=1)
     require_frame("frame", frame)
     require_key(frame, "key", key)
-    salts = salt_columns(frame, salt, key)
+    salts = Salts.of(frame, salt, key, repeated(frame))
     if plan is None:
         others = "use sy.group_by(stream, ...), or sy.Balancer in foreachBatch"
         _refuse_streams(frame, "repartition without a plan", f"give a plan, {others}")
@@ -113,8 +110,9 @@ def repartition(
         refuse_beside_a_plan(
             plan, workers, epsilon=epsilon, capacities=capacities, weight=weight, sample=sample
         )
+        plan = fitted(plan, salts)
     # Not as a column of its own, which would travel with every row.
-    destination = bin_of(plan, Key(key, plan.buckets).bucket(), salt_of(salts))
+    destination = bin_of(plan, Key(key, plan.buckets).bucket(), salts.column())
     return frame.repartitionById(workers, destination)
 
 
@@ -122,16 +120,22 @@ def counted_plan(
     frame: DataFrame,
     names: tuple[str, ...],
     planner: Planner,
-    salts: Sequence[str],
+    salts: Salts,
     *,
     weight: str | None = None,
     sample: float | None = None,
 ) -> RoutingPlan:
     """A plan for the rows of a frame, which may have none; warns if they cannot be told apart."""
     key = Key(names, planner.buckets)
-    made = planner.update(bucket_counts(frame, key, weight=weight, sample=sample))
+    made = fitted(planner.update(bucket_counts(frame, key, weight=weight, sample=sample)), salts)
     warn_of_equal_rows(frame, made, key.bucket(), salts)
     return made
+
+
+def fitted(plan: RoutingPlan, salts: Salts) -> RoutingPlan:
+    """The plan, with hot keys whole if nothing tells their rows apart; warns if so."""
+    salts.warn_if_missing(plan, stacklevel=4)
+    return salts.fit(plan)
 
 
 def bucket_counts(
@@ -175,8 +179,9 @@ def refuse_beside_a_plan(
 
 def amount_of(weight: str | None) -> Column:
     """How much some rows count for: their number, or the sum of their weights."""
-    amount = F.count(F.lit(1)) if weight is None else F.sum(named(weight))
-    return amount.cast("double")
+    if weight is None:
+        return F.count(F.lit(1)).cast("double")
+    return F.sum(named(weight).cast("double"))  # a sum of longs or decimals may not fit
 
 
 def _refuse_streams(frame: DataFrame, what: str, instead: str) -> None:
@@ -184,27 +189,21 @@ def _refuse_streams(frame: DataFrame, what: str, instead: str) -> None:
         raise ValueError(f"{what} must count rows first, which a stream does not allow; {instead}")
 
 
-def warn_of_equal_rows(
-    frame: DataFrame, plan: RoutingPlan, bucket: Column, salts: Sequence[str]
-) -> None:
-    """Look at some rows of split buckets: those with equal salts cannot be parted.
-
-    Salts that a second run of a task would not repeat are refused.
-    """
+def warn_of_equal_rows(frame: DataFrame, plan: RoutingPlan, bucket: Column, salts: Salts) -> None:
+    """Look at some rows of split buckets: those with equal salts cannot be parted."""
     split = sorted(plan.splits)
     if not split:
         return
-    require_settled(frame, salts)
-    looked = frame.select(bucket.alias("bucket"), salt_of(salts).alias("salt"))
+    looked = frame.select(bucket.alias("bucket"), salts.column().alias("salt"))
     looked = looked.where(F.col("bucket").isin(split)).limit(_LOOK)
     rows = looked.toArrow().to_pandas()
     for number, own in rows.groupby("bucket"):
         most_alike = own["salt"].value_counts(normalize=True).iloc[0]
         widest = max(cell.weight for cell in plan.cells(int(number)))
-        if len(own) >= _ENOUGH and most_alike > widest:
+        if len(own) >= ENOUGH and most_alike > widest:
             warnings.warn(
-                f"{most_alike:.0%} of the rows of a hot key are equal in {', '.join(salts)}, and "
-                "equal rows stay in one partition; name columns that differ with salt=",
+                f"{most_alike:.0%} of the rows of a hot key are equal in {', '.join(salts.names)}, "
+                "and equal rows stay in one partition; name columns that differ with salt=",
                 stacklevel=4,
             )
             return

@@ -14,6 +14,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from steelyard.printable import printable
 from steelyard.spark.failures import SparkFailed, failures_told
 
 STATE_IN_ROCKSDB = {
@@ -154,7 +155,8 @@ def _told_to(log: Path) -> Iterator[None]:
         with open(shown, "w", buffering=1, closefd=False) as sys.stderr:
             yield
     except BaseException:
-        os.write(shown, log.read_bytes())
+        for line in log.read_text(errors="replace").splitlines():
+            os.write(shown, f"{printable(line.expandtabs())}\n".encode())
         raise
     finally:
         sys.stderr = ours

@@ -19,10 +19,8 @@ Batches = Iterable[pa.RecordBatch]
 Work = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 
-_FOR_EXECUTORS = {
-    "spark": ("__init__", "packing", "quick_tasks", "working"),
-    "spark/streaming": ("__init__", "sources", "workers"),
-}
+_PACKAGES = ("executor", "aggregators", "control", "delegation", "plans")
+"""What executors get, beside the modules at the root: this is all that `executor` imports."""
 
 
 def by_value(it: object) -> Callable[[], Any]:
@@ -84,7 +82,7 @@ def shipped(work: Work) -> Work:
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         yield from fetch()(batches)
-        from steelyard.spark.quick_tasks import prepare_for_more
+        from steelyard.executor.quick_tasks import prepare_for_more
 
         prepare_for_more()
 
@@ -95,9 +93,9 @@ def shipped(work: Work) -> Work:
 def _sources() -> dict[str, tuple[bool, bytes]]:
     """By the name of each module: whether it is a package, and its source, compressed."""
     (root,) = map(Path, steelyard.__path__)
-    needed = [*root.glob("*.py"), *root.glob("aggregators/*.py"), *root.glob("control/*.py")]
-    for folder, names in _FOR_EXECUTORS.items():
-        needed += [root / folder / f"{name}.py" for name in names]
+    needed = list(root.glob("*.py"))
+    for package in _PACKAGES:
+        needed += root.glob(f"{package}/*.py")
     found = {}
     for path in needed:
         parts = path.relative_to(root.parent).with_suffix("").parts

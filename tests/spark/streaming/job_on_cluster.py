@@ -46,7 +46,7 @@ class FatalCount(sy.Count):
             except FileExistsError:
                 return super().add(batch, groups)
             store = ControlStore(self.control)
-            version = store.read(store.latest())
+            version = store.newest()
             owners = np.roll(version.owners, 1)
             store.publish(ControlVersion(store.latest() + 1, version.plan, owners))
             kill_my_executor()

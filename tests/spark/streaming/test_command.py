@@ -8,16 +8,21 @@ import socket
 import subprocess
 import sys
 from contextlib import closing, contextmanager
+from functools import partial
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from bokeh.client import pull_session
+from tornado.httpclient import HTTPRequest
 from typer.testing import CliRunner
 
 from steelyard.cli import app
+from steelyard.deployment.demo import DemoSettings, compare
+from steelyard.printable import printable
 from steelyard.report.demo import demo_page
-from steelyard.spark.demo import Setting, compare
+from tests.hostile import HOSTILE, obeyed_by_a_terminal
 from tests.waiting import PATIENCE, until
 
 pytestmark = [
@@ -35,6 +40,35 @@ def run(*arguments):
         ["stream", *map(str, arguments)],
         env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"},
     )
+
+
+@pytest.mark.filterwarnings("ignore:rows of a hot key stay together")
+def test_hostile_keys_and_columns_are_text(tmp_path):
+    """In the title of the workers, in the results and in their columns."""
+    (tmp_path / "in").mkdir()
+    rows = pa.table({"page": [HOSTILE] * 20 + ["[/y]"], HOSTILE: range(21)})
+    pq.write_table(rows, tmp_path / "in" / "0.pq")
+    ran = run(
+        *("--source", "parquet", "--path", tmp_path / "in", "--key", "page", "--once"),
+        *("--agg", f"max:{HOSTILE}"),
+    )
+    assert ran.exit_code == 0, (ran.output, ran.exception)
+    assert [] == obeyed_by_a_terminal(ran.output)
+    assert f"hot: {HOSTILE[:20]!r} 95%" in ran.output
+    assert printable(HOSTILE)[:39] + "…" in ran.output
+    assert "[/y]" in ran.output
+    assert "max([/x][bold]:boom:" in ran.output
+
+
+@pytest.mark.filterwarnings("ignore:rows of a hot key stay together")
+def test_a_failure_that_looks_like_markup_is_text(spark):
+    """All that Spark says of it is there, and nothing else."""
+    arguments = ("--rate", "10", "--key", "string(raise_error('[/x] \\u001b[31m [id] gone'))")
+    failed = run(*arguments)
+    assert failed.exit_code == 1, (failed.output, failed.exception)
+    assert "The query failed: " in failed.output
+    assert "[/x] \\x1b[31m [id] gone" in failed.output
+    assert [] == obeyed_by_a_terminal(failed.output)
 
 
 @pytest.fixture
@@ -214,7 +248,12 @@ def page_in(log):
 
 def shown_bars(page):
     """Messages of each worker, of all runs that a browser would now see on the page."""
-    with closing(pull_session(url=page)) as session:
+    # A browser says of which page it is; Bokeh's client does not by itself.
+    as_a_browser = partial(HTTPRequest, headers={"Origin": page.rstrip("/")})
+    with (
+        patch("bokeh.client.connection.HTTPRequest", as_a_browser),
+        closing(pull_session(url=page)) as session,
+    ):
         runs = [source.data["messages"] for source in _bars(session.document)]
     return [list(messages) for messages in runs]
 
@@ -232,8 +271,7 @@ def test_ctrl_c_is_a_clean_end(tmp_path):
     control = tmp_path / "control"
     with program(log, "stream", *arguments, "--control", control, "--ui") as started:
         page = wait(lambda: page_in(log), started, log)
-        wait(lambda: list((control / "pins").glob("*/*")), started, log)  # a task is at work
-        wait((control / "history.jsonl").exists, started, log)  # each look at the page is dear
+        wait((control / "history.jsonl").exists, started, log)  # a slot has ended: bars are due
         (messages,) = wait(lambda: _any(shown_bars(page)), started, log)
         assert 2 == len(messages)
         interrupt(started, log)
@@ -259,7 +297,7 @@ def test_the_demo_on_a_page(tmp_path):
 
 def test_the_demo_at_a_small_size(spark, tmp_path):
     """Both ways count everything; the page has their numbers."""
-    setting = Setting(workers=4, slow=1, messages=2000, keys=200, service=1e-5)
+    setting = DemoSettings(workers=4, slow=1, messages=2000, keys=200, service=1e-5)
     seen = []
     runs, keys = compare(spark, tmp_path, setting, (2, 3), lambda name, _: seen.append(name))
     assert [("key grouping", 2), ("consistent grouping", 3)] == [

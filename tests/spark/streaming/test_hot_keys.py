@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steelyard.executor.stream_source import hot_keys
 from steelyard.hashing import spread
-from steelyard.spark.streaming.sources import hot_keys
 
 
 @given(

@@ -5,44 +5,49 @@ A streaming frame and its key enter; a streaming frame of results leaves.
 
 import time
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import PySparkTypeError
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StringType, StructField, StructType
 
 from steelyard.aggregators import Aggregation, Aggregator, Max
+from steelyard.aggregators.describing import described
+from steelyard.aggregators.layout import plain_schema
 from steelyard.control.controller import Controller
+from steelyard.control.definition import Definition
 from steelyard.control.history import Slot
 from steelyard.control.store import ControlStore
-from steelyard.rounds import capacities_of_tasks
-from steelyard.routing_plan import RoutingPlan
-from steelyard.spark import packing
+from steelyard.executor import packing, stream_source
+from steelyard.executor import stream_worker as at_work
+from steelyard.executor.worker import Add, Function, Map, Worker
+from steelyard.plans import RoutingPlan
+from steelyard.plans.task_sizes import capacities_of_tasks
+from steelyard.spark.arrow_types import aggregated_schema, arrow_schema, spark_schema
 from steelyard.spark.columns import HIDDEN, Key, named, salt_of
 from steelyard.spark.grouped import Grouped
 from steelyard.spark.native_routing import BIN, with_bin
-from steelyard.spark.scans import repeats_its_order
 from steelyard.spark.shipping import shipped
-from steelyard.spark.streaming import sources
-from steelyard.spark.streaming import workers as at_work
 from steelyard.spark.streaming.listening import ControlLoop, listen
 from steelyard.spark.streaming.merging import is_native, merged, states_of
 from steelyard.spark.streaming.processors import stateful
-from steelyard.spark.streaming.settings import TIME, Windows, require_rocksdb
-from steelyard.spark.working import Add, Function, Map, Worker
+from steelyard.spark.streaming.settings import TIME, WATERMARK, Windows, require_rocksdb
+from steelyard.spark.versions import warn_of_leaks
 
 if TYPE_CHECKING:
-    from steelyard.control.metrics import MetricsServer
+    from steelyard.control.prometheus import MetricsServer
     from steelyard.schemes import Scheme
 
 _BUCKET, _SALT, _HASH = f"{HIDDEN}bucket", f"{HIDDEN}salt", f"{HIDDEN}hash"
 _WEIGHT, _ARRIVED = f"{HIDDEN}weight", f"{HIDDEN}arrived"
-_PANE, _SHARD, _VERSION = f"{HIDDEN}pane", f"{HIDDEN}shard", f"{HIDDEN}version"
+_PANE, _SHARD, _PIN = f"{HIDDEN}pane", f"{HIDDEN}shard", f"{HIDDEN}pin"
 
 _SHARDS = 64
 """Where partial states meet that Spark cannot merge; part of the checkpoint: never change it."""
@@ -62,14 +67,20 @@ class StreamGrouped(Grouped):
     delegated: bool
     control: ControlStore | None
     controller: Controller = field(repr=False)
+    make_controller: Callable[[], Controller] = field(repr=False)
     plan: RoutingPlan | None = field(repr=False)
     scheme: "Scheme | None"
-    salts: tuple[str, ...]
+    salts: tuple[str, ...] | None
+    """What tells messages of a key apart; None: their place in a task."""
+    in_order: bool
+    """A task that is run again gets the same messages in the same order."""
     weight: str | None
     epsilon: float
     period: at_work.Period
     windows: Windows | None
     arrived: str | None
+    definition: Definition = Definition()  # noqa: RUF009  # frozen
+    """Of the result: what its state in the checkpoint stands for."""
     _name: str = field(default_factory=lambda: f"steelyard_{uuid.uuid4().hex}", repr=False)
     _loops: list[ControlLoop] = field(default_factory=list, repr=False)
 
@@ -92,18 +103,23 @@ class StreamGrouped(Grouped):
         while told and self.controller.last_batch < told[-1].batchId and time.monotonic() < end:
             time.sleep(0.02)
 
-    def serve_metrics(self, port: int, address: str = "127.0.0.1") -> "MetricsServer":
+    def serve_metrics(
+        self, port: int, address: str = "127.0.0.1", names: Sequence[str] = ()
+    ) -> "MetricsServer":
         """Tell Prometheus of the newest slot, at /metrics on this port, until it is closed.
+
+        With another `address` it answers to that and to the machine's name. `names` are further
+        host names by which Prometheus asks for it; requests for others are refused.
 
         It needs `prometheus-client`, which the extra `metrics` brings.
         """
         try:
-            from steelyard.control.metrics import MetricsServer
+            from steelyard.control.prometheus import MetricsServer
         except ModuleNotFoundError as error:
             raise ImportError(
                 "metrics need prometheus-client: install Steelyard with its extra 'metrics'"
             ) from error
-        return MetricsServer(self.history, port, address)
+        return MetricsServer(self.history, port, address, names)
 
     def map_arrow(self, function: Function, schema: StructType | str) -> DataFrame:
         """Run a function on the rows of each worker; its tables together are the result.
@@ -115,16 +131,16 @@ class StreamGrouped(Grouped):
             raise TypeError(f"function must be callable, got {function!r}")
         if self.windows is not None or self.period != at_work.Period():
             raise ValueError("window and period are for aggregate: a function keeps nothing")
-        empty = self._session.createDataFrame([], schema)
-        promised = empty.toArrow().schema
-        numbered = pa.schema([(f"c{i}", kind) for i, kind in enumerate(promised.types)])
-        watch = self._watch(self.frame.columns)
+        arrow_schema(self._session, "map_arrow", self.frame.schema)
+        kinds = self._session.createDataFrame([], schema).schema
+        promised = arrow_schema(self._session, "schema", kinds)
+        work, watch = Map(function, promised), self._watch(self.frame.columns)
         if not self.delegated:
-            made = self._pulled(self.frame.columns, Map(function, promised), promised, watch)
+            made = self._pulled(self.frame.columns, work, promised, watch, kinds)
             return made.select(*map(named, promised.names))
-        staying = at_work.Staying(Map(function, promised), watch)
+        staying = at_work.Staying(work, watch)
         blocks = self._stay(self.frame.columns, staying, self._blocks)
-        return self._unpacked(blocks, numbered, empty.schema).toDF(*promised.names)
+        return self._unpacked(blocks, promised.types, kinds.fields)
 
     def aggregate(self, *aggregators: Aggregator) -> DataFrame:
         """The results of these aggregators for every key: the key columns, then one column each.
@@ -135,17 +151,29 @@ class StreamGrouped(Grouped):
         for aggregator in aggregators:
             if not isinstance(aggregator, Aggregator):
                 raise TypeError(f"aggregate takes aggregators such as Count(), got {aggregator!r}")
-        schema = self._session.createDataFrame([], self.frame.schema).toArrow().schema
+        schema = aggregated_schema(self.frame, self.key.names, aggregators)
         wanted = Aggregation(aggregators, self.key.names, schema)
+        defined = replace(self, definition=self._defined(aggregators, schema))
         if all(map(is_native, aggregators)):
-            return self._natively(aggregators, wanted, schema)
+            return defined._natively(aggregators, wanted, schema)
         if self.windows is not None:
             other = next(a for a in aggregators if not is_native(a))
             raise ValueError(
                 f"windows need aggregators that Spark itself can merge (Count, Sum, Mean, Min, "
                 f"Max), and {other.name} is none; aggregate it without a window"
             )
-        return self._in_shards(aggregators, wanted, schema)
+        return defined._in_shards(aggregators, wanted, schema)
+
+    def _defined(self, aggregators: Sequence[Aggregator], schema: pa.Schema) -> Definition:
+        keys = [(name, self.frame.schema[name].dataType) for name in self.key.names]
+        states = [state for a in aggregators for state in a.state(plain_schema(schema)).items()]
+        return Definition(
+            aggregators=tuple(map(described, aggregators)),
+            keys=tuple(f"{name} {kind.simpleString()}" for name, kind in keys),
+            window=None if self.windows is None else self.windows.described,
+            placement="delegated" if self.delegated else "pull",
+            states=tuple(f"{name} {_type_name(kind)}" for name, kind in states),
+        )
 
     # Two ways for partial states to meet.
 
@@ -162,24 +190,19 @@ class StreamGrouped(Grouped):
         aggregation = Aggregation(everything, keys, schema)
         read = list(dict.fromkeys([*keys, *(c for a in everything for c in a.columns)]))
         partials = at_work.Partials(aggregation)
-        kinds = self._spark_schema(partials.schema)
+        kinds = spark_schema(partials.schema, self._keys)
         watch = self._watch(read)
         if self.delegated:
-            periodic = at_work.Periodic(
-                aggregation, self.period, self.workers, shard=None, watch=watch
-            )
+            periodic = self._periodic(aggregation, watch, shard=None)
             rows = self._stay(read, periodic, kinds)
         else:
             rows = self._pulled(read, partials, partials.schema, watch, kinds)
         states = list(rows.schema.fields)
-        own = [states.pop(0) for _ in keys][: len(self.key.names)]
-        groups = [F.col(c.name).alias(name) for c, name in zip(own, self.key.names, strict=True)]
-        promised = self._spark_schema(wanted.result_schema)
+        own = [states.pop(0) for _ in keys]
+        groups = [_as(column.name, key) for column, key in zip(own, self._keys, strict=False)]
         results = [
             merged(aggregator, states_of(aggregator, schema, states), of.dataType)
-            for aggregator, of in zip(
-                aggregators, promised.fields[len(self.key.names) :], strict=True
-            )
+            for aggregator, of in zip(aggregators, self._results(wanted), strict=True)
         ]
         if self.windows is not None:
             (latest,) = states
@@ -194,31 +217,49 @@ class StreamGrouped(Grouped):
     ) -> DataFrame:
         """In Python: the states of some keys are one value of Spark's state store."""
         require_rocksdb(self._session, "states that Spark cannot merge itself are kept")
+        if not self.delegated:  # or group_by has warned already
+            warn_of_leaks(self._session, stacklevel=3)
         keys = list(self.key.names)
         schema = schema.append(pa.field(_SHARD, pa.int32()))
         aggregation = Aggregation(aggregators, [_SHARD, *keys], schema)
         read = list(dict.fromkeys([_SHARD, *keys, *(c for a in aggregators for c in a.columns)]))
         watch = self._watch(read)
         if self.delegated:
-            periodic = at_work.Periodic(
-                aggregation, self.period, self.workers, shard=_SHARD, watch=watch
-            )
+            periodic = self._periodic(aggregation, watch, shard=_SHARD)
             blocks = self._stay(read, periodic, self._blocks)
         else:
             add = Add(aggregation, _SHARD, _SHARDS)
             blocks = self._pulled(read, add, at_work.BLOCKS, watch, self._blocks)
-        merging = stateful(at_work.Merging(aggregation, (_SHARD,)))
+        merging = stateful(at_work.Merging(aggregation, (_SHARD,), self.definition))
         met = (
             blocks.select("bin", "block")
             .groupBy("bin")
             .transformWithStateInPandas(merging, _with_report(self._blocks), "Update", "None")
         )
-        result = pa.schema([(f"c{i}", kind) for i, kind in enumerate(wanted.result_schema.types)])
-        promised = self._spark_schema(wanted.result_schema)
-        kinds = StructType(
-            [self.frame.schema[name] for name in keys] + promised.fields[len(keys) :]
+        kinds = [*self._keys, *self._results(wanted)]
+        return self._unpacked(met, wanted.result_schema.types, kinds)
+
+    @property
+    def _keys(self) -> list[StructField]:
+        return [self.frame.schema[name] for name in self.key.names]
+
+    def _results(self, wanted: Aggregation) -> list[StructField]:
+        """The columns behind the keys."""
+        return list(spark_schema(wanted.result_schema).fields[len(wanted.by) :])
+
+    def _periodic(
+        self, aggregation: Aggregation, watch: at_work.Stopwatch, shard: str | None
+    ) -> at_work.Periodic:
+        moves_watermark = self.windows is not None and self.windows.watermark is not None
+        return at_work.Periodic(
+            aggregation,
+            self.period,
+            self.workers,
+            shard=shard,
+            watch=watch,
+            definition=self.definition,
+            most_held=inf if moves_watermark else at_work.MOST_HELD,
         )
-        return self._unpacked(met, result, kinds).toDF(*wanted.result_schema.names)
 
     # From rows to workers and their reports.
 
@@ -228,10 +269,9 @@ class StreamGrouped(Grouped):
         worker: Worker,
         schema: pa.Schema,
         watch: at_work.Stopwatch,
-        kinds: StructType | None = None,
+        kinds: StructType,
     ) -> DataFrame:
         """Every bin is a task, and whoever is free takes the next."""
-        kinds = kinds if kinds is not None else self._spark_schema(schema)
         sent = self._sent(columns, called=0).select("bin", "block")
         at_workers = sent.repartitionById(self.bins, F.col("bin")).select("block")
         pulled = shipped(at_work.Pulled(worker, schema, watch))
@@ -255,10 +295,15 @@ class StreamGrouped(Grouped):
         self._listen()
         return observed.where(report.isNull()).drop(at_work.REPORT)
 
-    def _unpacked(self, blocks: DataFrame, schema: pa.Schema, kinds: StructType) -> DataFrame:
-        fields = [StructField(f"c{i}", f.dataType) for i, f in enumerate(kinds.fields)]
+    def _unpacked(
+        self, blocks: DataFrame, types: Sequence[pa.DataType], fields: Sequence[StructField]
+    ) -> DataFrame:
+        """The rows of blocks, in these types of Arrow and then in these columns of Spark."""
+        numbered = [StructField(f"c{i}", field.dataType) for i, field in enumerate(fields)]
+        schema = pa.schema([(f"c{i}", kind) for i, kind in enumerate(types)])
         unpack = shipped(at_work.Unpacked(schema))
-        return blocks.select("block").mapInArrow(unpack, StructType(fields))
+        rows = blocks.select("block").mapInArrow(unpack, StructType(numbered))
+        return rows.select(*map(_as, rows.columns, fields))
 
     def _sent(self, columns: Sequence[str], called: int) -> DataFrame:
         """(bin, block) rows, and their counts on the way to the driver."""
@@ -269,7 +314,7 @@ class StreamGrouped(Grouped):
         if self.period.micros:
             kept = list(dict.fromkeys([*kept, TIME]))
         needed = {*columns, _BUCKET, _ARRIVED}
-        packer = sources.StreamPacker(
+        packer = stream_source.StreamPacker(
             destinations=destinations,
             names=tuple(kept),
             keys=self.key.names,
@@ -281,7 +326,7 @@ class StreamGrouped(Grouped):
             time=TIME if self.period.micros else None,
         )
         numbered = frame.select(*map(named, kept)).toDF(*(f"c{i}" for i in range(len(kept))))
-        blocks = numbered.mapInArrow(shipped(packer), sources.SCHEMA)
+        blocks = numbered.mapInArrow(shipped(packer), stream_source.SCHEMA)
         reports = F.collect_list(F.col("report")).alias("reports")
         return blocks.observe(f"{self._name}_sources", reports)
 
@@ -290,7 +335,7 @@ class StreamGrouped(Grouped):
         frame = self.frame.withColumn(_BUCKET, self.key.bucket())
         shard = F.pmod(self.key.hashed(), F.lit(_SHARDS)).cast("int")
         frame = frame.withColumn(_SHARD, shard)
-        if self.salts:
+        if self.salts is not None:
             frame = frame.withColumn(_SALT, salt_of(self.salts))
         if self.weight is not None:
             frame = frame.withColumn(_WEIGHT, named(self.weight).cast("double"))
@@ -311,8 +356,10 @@ class StreamGrouped(Grouped):
         sizes = None
         if not self.delegated:
             sizes = capacities_of_tasks(self.workers, self.virtual_workers)
-        here: packing.Destinations = sources.FirstChoice(_BUCKET, virtual, self.key.buckets, sizes)
-        if repeats_its_order(self.frame):
+        here: packing.Destinations = stream_source.FirstChoice(
+            _BUCKET, virtual, self.key.buckets, sizes
+        )
+        if self.in_order:
             here = packing.PlannedHere(
                 bucket=_BUCKET,
                 weight=_WEIGHT if self.weight is not None else None,
@@ -323,27 +370,29 @@ class StreamGrouped(Grouped):
             )
         if self.control is None:
             return frame, scheme or here
-        if not self.control.can_pin:
-            # Spark runs a subquery once for each micro-batch, whatever becomes of its tasks.
-            ask = shipped(sources.Asked(self.control.address))
-            asked = self._session.range(0, 1, 1, 1).mapInArrow(ask, "number long")
-            frame = frame.withColumn(_VERSION, asked.scalar())
-        return frame, sources.Controlled(
+        # Spark runs a subquery once in a micro-batch, and hands its answer to every task.
+        ask = shipped(stream_source.Asked(self.control.address, self.control.identity))
+        asked = self._session.range(0, 1, 1, 1).mapInArrow(ask, "pin long")
+        frame = frame.withColumn(_PIN, asked.scalar())
+        return frame, stream_source.Controlled(
             path=self.control.address,
+            pin=_PIN,
             bucket=_BUCKET,
-            salt=_SALT if self.salts else None,
+            salt=None if self.salts is None else _SALT,
             bins=virtual,
             buckets=self.key.buckets,
             workers=self.bins,
             until_planned=here,
+            definition=self.definition,
             scheme=scheme,
-            asked=None if self.control.can_pin else _VERSION,
         )
 
     def _watch(self, columns: Sequence[str]) -> at_work.Stopwatch:
         arrived = _ARRIVED if self.arrived is not None else None
         tasks = 1 if self.delegated else self.virtual_workers
-        return at_work.Stopwatch(_BUCKET, arrived, tuple(columns), self.workers, tasks)
+        return at_work.Stopwatch(
+            _BUCKET, arrived, tuple(columns), self.key.names, self.workers, tasks
+        )
 
     def _listen(self) -> None:
         if self._loops:
@@ -351,7 +400,7 @@ class StreamGrouped(Grouped):
                 "a grouping of a stream is for one result; call group_by again for another one, "
                 "with a control path of its own"
             )
-        loop = ControlLoop(self._name, self.controller, self.control)
+        loop = ControlLoop(self._name, self.controller, self.make_controller)
         self._loops.append(loop)
         listen(self._session, loop)
 
@@ -361,16 +410,26 @@ class StreamGrouped(Grouped):
 
     @property
     def _blocks(self) -> StructType:
-        return self._spark_schema(at_work.BLOCKS)
+        return spark_schema(at_work.BLOCKS)
 
-    def _spark_schema(self, schema: pa.Schema) -> StructType:
-        """What Spark makes of Arrow's types; times without a zone stay so."""
-        return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+def _as(column: str, field: StructField) -> Column:
+    """The column under its name, with what is noted beside it, except for a watermark."""
+    notes = {k: v for k, v in (field.metadata or {}).items() if k != WATERMARK}
+    return F.col(column).alias(field.name, metadata=notes)
 
 
 def _with_report(kinds: StructType) -> StructType:
     fields = [StructField(field.name, field.dataType) for field in kinds.fields]
     return StructType([*fields, StructField(at_work.REPORT, StringType())])
+
+
+def _type_name(kind: pa.DataType) -> str:
+    """Spark's name of a type, which no setting of a session and no version of Arrow changes."""
+    try:
+        return from_arrow_type(kind, prefer_timestamp_ntz=True).simpleString()
+    except PySparkTypeError:  # the state of an aggregator that never leaves Python
+        return str(kind)
 
 
 def _labels(session: SparkSession, workers: int) -> list[int]:

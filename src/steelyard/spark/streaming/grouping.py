@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -9,15 +10,17 @@ from pyspark.sql.types import TimestampType
 
 from steelyard.control.controller import Controller
 from steelyard.control.store import ControlStore
-from steelyard.routing_plan import RoutingPlan
-from steelyard.spark.columns import Key, require_columns, salt_columns
-from steelyard.spark.scans import repeats_its_order, require_settled
-from steelyard.spark.streaming import workers as at_work
+from steelyard.executor import stream_worker as at_work
+from steelyard.plans import RoutingPlan
+from steelyard.spark.columns import Key, require_columns
+from steelyard.spark.retries.repeated import Repeated, repeated
+from steelyard.spark.salts import Salts
 from steelyard.spark.streaming.grouped import StreamGrouped
 from steelyard.spark.streaming.settings import (
     StreamSettings,
     period_of,
     require_room_for_state,
+    require_sound,
     require_time,
     slot_length_of,
     virtual_workers_of,
@@ -43,8 +46,7 @@ def group_stream(
     tasks_per_worker: int,
 ) -> StreamGrouped:
     """Check everything before any work starts, and put it together."""
-    if settings.placement not in ("pull", "delegated"):
-        raise ValueError(f"placement must be 'pull' or 'delegated', got {settings.placement!r}")
+    require_sound(settings, tasks_per_worker)
     delegated = settings.placement == "delegated"
     virtual = virtual_workers_of(settings.virtual_workers, tasks_per_worker, delegated)
     bins = workers * (1 if delegated else virtual)
@@ -62,13 +64,14 @@ def group_stream(
     if settings.arrived is not None:
         require_columns(frame, "arrived", [settings.arrived])
         require_time(frame, "arrived", settings.arrived)
-    repeats = repeats_its_order(frame)
-    if scheme is not None and not repeats:
+    repeats = repeated(frame)
+    in_order = repeats.in_order_by([*key.names, *([] if weight is None else [weight])])
+    if scheme is not None and not in_order:
         raise ValueError(
             "scheme: routing message by message depends on their order, which only a stream "
             "straight from files or Kafka keeps when a task is run again; use a plan"
         )
-    if settings.control is None and plan is None and not repeats:
+    if settings.control is None and plan is None and not in_order:
         raise ValueError(
             "this stream does not come straight from its source, so it cannot be planned while it "
             "is read; give a control path, by which the workers learn"
@@ -84,7 +87,8 @@ def group_stream(
         require_room_for_state(frame.sparkSession, workers, settings.control)
     if store is not None:
         store.prepare()
-    controller = Controller(
+    make_controller = partial(
+        Controller,
         workers,
         virtual,
         delegation=delegated,
@@ -103,18 +107,19 @@ def group_stream(
         virtual_workers=virtual,
         delegated=delegated,
         control=store,
-        controller=controller,
+        controller=make_controller(),
+        make_controller=make_controller,
         plan=plan,
         scheme=scheme,
-        salts=tuple(
-            _salts(
-                frame,
-                salt,
-                key.names,
-                by_place=repeats and plan is None,
-                may_split=plan is None or bool(plan.splits),
-            )
+        salts=_salts(
+            frame,
+            salt,
+            key.names,
+            repeats,
+            by_place=in_order and plan is None,
+            may_split=plan is None or bool(plan.splits),
         ),
+        in_order=in_order,
         weight=weight,
         epsilon=epsilon,
         period=period,
@@ -144,18 +149,21 @@ def _salts(
     frame: DataFrame,
     salt: Sequence[str] | None,
     key: Sequence[str],
+    repeats: Repeated,
     *,
     by_place: bool,
     may_split: bool,
-) -> list[str]:
-    """The columns that tell messages of a key apart; none where their place in a task does.
+) -> tuple[str, ...] | None:
+    """The columns that tell messages of a key apart; None where their place in a task does.
 
-    Kafka's partition and offset, which no two messages share, unless the user names others.
+    Kafka's partition and offset, which no two messages share, unless the user names others, or a
+    step before has picked one of several messages. Without any column hot keys stay whole.
     """
-    if salt is None and _is_kafka(frame):
-        return ["partition", "offset"]
+    salts = Salts.of(frame, salt, key, repeats)
+    if salt is None and _is_kafka(frame) and not {"partition", "offset"} & repeats.doubts.keys():
+        return ("partition", "offset")
     if salt is None and by_place:
-        return []
+        return None
     if salt is None and may_split and set(frame.columns) <= set(key):
         warnings.warn(
             "the messages of a key are all alike, as the stream has no column but its key, and no "
@@ -163,6 +171,6 @@ def _salts(
             "split; keep a column that tells them apart, or name one with salt=",
             stacklevel=5,
         )
-    salts = salt_columns(frame, salt, key)
-    require_settled(frame, salts)
-    return salts
+    if may_split and not salts.names:
+        salts.warn(stacklevel=5)
+    return salts.names

@@ -2,7 +2,8 @@
 
 import logging
 import time
-from weakref import WeakKeyDictionary
+from collections.abc import Callable, Sequence
+from weakref import WeakKeyDictionary, ref
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
@@ -15,56 +16,72 @@ from pyspark.sql.streaming.listener import (
 
 from steelyard.control.controller import Controller
 from steelyard.control.reports import SourceReport, WorkerReport
-from steelyard.control.store import ControlStore
+from steelyard.control.version import ControlVersion
 
 _log = logging.getLogger("steelyard")
 
 
 class ControlLoop:
-    """Hands what one query observed to its controller."""
+    """Hands what one query observed to its controller.
 
-    def __init__(self, name: str, controller: Controller, store: ControlStore | None) -> None:
+    A controller is large, and a session may run many queries: the loop holds its controller only
+    while a run of the query reports. Before and after, the controller lives as long as the user
+    keeps the grouping; if it is gone when the query is started again, `make` resumes it from the
+    control path.
+    """
+
+    def __init__(self, name: str, controller: Controller, make: Callable[[], Controller]) -> None:
         self.sources, self.workers = f"{name}_sources", f"{name}_workers"
-        self._controller, self._store = controller, store
-        self._run: str | None = None
+        self._known, self._make = ref(controller), make
+        self._held: Controller | None = None
+        self._store = controller.store
+        self._query = self._run = ""
         self._has_warned = False
 
-    def hear(self, progress: StreamingQueryProgress) -> None:
-        """Take note of a micro-batch that is done."""
-        run = str(progress.runId)
-        if run != self._run:
-            self._controller.begin_run()
-            self._run = run
+    def finish_batch(self, progress: StreamingQueryProgress) -> None:
+        """Use the reports of a micro-batch that is done."""
+        controller = self._controller_of(str(progress.id), str(progress.runId))
         observed = progress.observedMetrics
-        sources = observed[self.sources]["reports"] or []
-        self._controller.finish_batch(
+        sources = [SourceReport.from_json(r) for r in observed[self.sources]["reports"] or []]
+        self._check(sources, controller.version)
+        controller.finish_batch(
             progress.batchId,
             progress.batchDuration / 1000,
-            map(SourceReport.from_json, sources),
+            sources,
             map(WorkerReport.from_json, observed[self.workers]["reports"] or []),
             time.time(),
         )
-        if self._store is not None and self._store.can_pin:
-            self._check(self._store, str(progress.id), progress.batchId, bool(sources))
-            self._store.forget_pins(str(progress.id), progress.batchId)
 
-    def _check(self, store: ControlStore, query: str, batch: int, was_sent: bool) -> None:
-        if was_sent and not store.is_pinned(query, batch) and not self._has_warned:
+    def _controller_of(self, query: str, run: str) -> Controller:
+        if self._held is None:
+            self._held = self._known() or self._make()
+            self._known = ref(self._held)
+        if run != self._run:
+            self._held.begin_run()
+            self._query, self._run, self._has_warned = query, run, False
+        return self._held
+
+    def _check(self, sources: Sequence[SourceReport], known: ControlVersion | None) -> None:
+        """Warn if sources do not see what the driver wrote before they started."""
+        followed = {report.version for report in sources if report.batch > 0}
+        if self._store is not None and 0 in followed and known is not None and not self._has_warned:
             self._has_warned = True
             _log.warning(
-                "no task has used the control path %s as the driver sees it: executors must see "
-                "the same folder under that name, or nothing is learned",
-                store.shown,
+                "control: sources do not see the versions that the driver writes to %s: workers "
+                "are not balanced by what was learned; all executors must share that folder",
+                self._store.shown,
             )
 
-    def release(self, query: str) -> None:
-        """A query is over: if it was this one, its control path is free."""
+    def end_run(self, query: str) -> None:
+        """Free the control path of a query that is over, and let go of its controller."""
         if self._store is not None:
             self._store.release(query)
+        if query == self._query:
+            self._held = None
 
 
 class _Listener(StreamingQueryListener):
-    """One for each session, which tells each loop of its own query.
+    """One for each session, which hands progress to the loop of each query.
 
     Spark calls it some time after a micro-batch is done; the next one may have begun.
     """
@@ -84,23 +101,29 @@ class _Listener(StreamingQueryListener):
             loop = self.loops.get(name)
             if loop is not None:
                 try:
-                    loop.hear(event.progress)
+                    loop.finish_batch(event.progress)
                 except Exception:  # noqa: BLE001  # Spark would drop it without a word
                     batch = event.progress.batchId
                     _log.exception("the control loop could not use micro-batch %s", batch)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        # The end of a run may be told when the next one has begun, which has the same id.
-        if self._runs.get(str(event.id)) in (None, str(event.runId)):
-            for loop in list(self.loops.values()):
-                loop.release(str(event.id))
+        query = str(event.id)
+        # The end of a run may be reported after the next one has begun, which has the same id.
+        if self._runs.get(query) not in (None, str(event.runId)):
+            return
+        self._runs.pop(query, None)
+        for loop in list(self.loops.values()):
+            try:
+                loop.end_run(query)
+            except Exception:  # noqa: BLE001  # as above; the other loops have their turn
+                _log.exception("the control path of query %s could not be freed", query)
 
 
 _listeners: "WeakKeyDictionary[SparkSession, _Listener]" = WeakKeyDictionary()
 
 
 def listen(session: SparkSession, loop: ControlLoop) -> None:
-    """Let a loop hear of its query, as long as the session lasts."""
+    """Hand a loop the progress of its query, as long as the session lasts."""
     if session not in _listeners:
         _listeners[session] = _Listener()
         session.streams.addListener(_listeners[session])

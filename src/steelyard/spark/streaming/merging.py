@@ -3,9 +3,11 @@
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StructField
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import DataType, DecimalType, DoubleType, StructField
 
 from steelyard.aggregators import Aggregator, Count, Max, Mean, Min, Sum
+from steelyard.spark.shipping import by_value
 
 _MERGING = ("state", "merge", "result", "result_type")
 
@@ -23,20 +25,45 @@ def is_native(aggregator: Aggregator) -> bool:
 
 def merged(aggregator: Aggregator, states: list[StructField], kind: DataType) -> Column:
     """The result of all states of a key, of the type that is promised."""
-    columns = [F.col(state.name) for state in states]
     if isinstance(aggregator, Min):
-        result = F.min(columns[0])
+        result = F.min(states[0].name)
     elif isinstance(aggregator, Max):
-        result = F.max(columns[0])
+        result = F.max(states[0].name)
     elif isinstance(aggregator, Mean):
-        # A sum of decimals gets ten digits more each time, which the mean would lose behind its
-        # point: the state has them already.
-        total = F.sum(columns[0]).cast(states[0].dataType)
-        count = F.sum(columns[1])
-        result = F.when(count > 0, total / count)
+        result = _mean(aggregator, states, kind)
     else:
-        result = F.sum(columns[0])
-    return result.cast(kind).alias(aggregator.name)
+        result = _sum(aggregator, states[0])
+    return result.alias(aggregator.name)
+
+
+def _sum(aggregator: Aggregator, state: StructField) -> Column:
+    """The sum in the state's own type; one that does not fit is an error, in any session.
+
+    Where Spark is not in ANSI mode, its own sum would wrap around or be null.
+    """
+    column, kind = F.col(state.name), state.dataType
+    if isinstance(kind, DoubleType):
+        return F.sum(column)
+    total = F.try_sum(column).try_cast(kind)  # null if it does not fit
+    failure = F.raise_error(
+        f"{aggregator.name}: a sum does not fit into {kind.simpleString()}: cast the column to a "
+        "wider decimal or to double"
+    )
+    return F.when(total.isNotNull(), total).when(F.count(column) > 0, failure)
+
+
+def _mean(aggregator: Aggregator, states: list[StructField], kind: DataType) -> Column:
+    total, count = (_sum(aggregator, state) for state in states)
+    if not isinstance(kind, DecimalType):
+        return F.when(count > 0, total / count)
+    # A quotient of Spark's has fewer digits behind its point than a mean.
+    fetch, promised = by_value(aggregator), pa.decimal128(kind.precision, kind.scale)
+
+    def mean(total: pa.Array, count: pa.Array) -> pa.Array:
+        return fetch().result([total, count]).cast(promised)
+
+    result: Column = arrow_udf(mean, kind)(total, count)  # type: ignore[call-overload]
+    return result
 
 
 def states_of(

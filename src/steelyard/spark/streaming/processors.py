@@ -1,8 +1,10 @@
 """Workers that stay where their state is: Spark's side of them.
 
 A worker, as a function of what it kept, enters; a stateful processor leaves. Each group of rows has
-one value of state: a round trip to Spark's state store for every worker, not for every key. Rows
-leave through pandas in Arrow's own types, which change nothing.
+one value of state: a round trip to Spark's state store for every worker, not for every key. A large
+value is kept in pieces: Spark's thread for the state dies of a value that does not fit into the
+memory of the JVM several times, and the query would wait for it. Rows leave through pandas in
+Arrow's own types, which change nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,10 +28,12 @@ def stateful(worker: Worker) -> StatefulProcessor:
     # A class within a function has no name to be found by: it travels by value.
     class Processor(StatefulProcessor):
         def init(self, handle: StatefulProcessorHandle) -> None:
-            from pyspark.sql.types import BinaryType, StructField, StructType
+            from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
             one_value = StructType([StructField("value", BinaryType())])
-            self.kept = handle.getValueState("kept", one_value)
+            number = StructType([StructField("number", IntegerType())])
+            self.kept: Any = handle.getValueState("kept", one_value)
+            self.pieces: Any = handle.getMapState("pieces", number, one_value)
 
         def handleInputRows(  # noqa: N802  # Spark's name
             self,
@@ -39,7 +43,6 @@ def stateful(worker: Worker) -> StatefulProcessor:
         ) -> Iterator["pd.DataFrame"]:
             import pandas as pd
             import pyarrow as pa
-            from pyspark import TaskContext
 
             bins: list[int] = []
 
@@ -52,21 +55,43 @@ def stateful(worker: Worker) -> StatefulProcessor:
                     yield pa.record_batch(columns)
 
             blocks = list(batches())
-            context = TaskContext.get()
-            assert context is not None
-            batch = context.getLocalProperty("streaming.sql.batchId")
-            assert batch is not None
-            before = self.kept.get() if self.kept.exists() else None
-            after, made = fetch()(before and bytes(before[0]), blocks, bins[0], int(batch))
-            if after is not None:
-                self.kept.update((after,))
-            elif before is not None:
-                self.kept.clear()
+            work = fetch()  # from here on the modules of this package are there
+            from steelyard.executor.task_context import micro_batch
+
+            before, count = self.read()
+            after, made = work(before, blocks, bins[0], micro_batch().batch)
+            if after != before:
+                self.write(after, count)
             for part in made:
                 yield part.to_pandas(types_mapper=pd.ArrowDtype)
-            from steelyard.spark.quick_tasks import prepare_for_more
+            from steelyard.executor.quick_tasks import prepare_for_more
 
             prepare_for_more()
+
+        def read(self) -> tuple[bytes | None, int]:
+            """The value, and the number of pieces in which it is kept."""
+            from steelyard.executor.stream_worker import pieces_of
+
+            if not self.kept.exists():
+                return None, 0
+            first = bytes(self.kept.get()[0])
+            count = pieces_of(first)
+            pieces = (bytes(self.pieces.getValue((i,))[0]) for i in range(count))
+            return b"".join(pieces) if count else first, count
+
+        def write(self, value: bytes | None, count: int) -> None:
+            """Put a value in the place of one of so many pieces."""
+            from steelyard.executor.stream_worker import cut
+
+            first, pieces = cut(value) if value is not None else (None, [])
+            for number, piece in enumerate(pieces):
+                self.pieces.updateValue((number,), (piece,))
+            for number in range(len(pieces), count):
+                self.pieces.removeKey((number,))
+            if first is None:
+                self.kept.clear()
+            else:
+                self.kept.update((first,))
 
         def close(self) -> None:
             pass

@@ -10,13 +10,17 @@ from pyspark.sql.types import TimestampType
 
 from steelyard.control.controller import SlotLength
 from steelyard.durations import seconds_of
+from steelyard.executor.stream_worker import Period
 from steelyard.spark.columns import HIDDEN, require_columns
 from steelyard.spark.session import STATE_IN_ROCKSDB, parallelism
-from steelyard.spark.streaming.workers import Period
+from steelyard.spark.versions import warn_of_leaks
 from steelyard.validation import require_whole
 
 TIME = f"{HIDDEN}time"
 """The column of event times, behind the workers."""
+
+WATERMARK = "spark.watermarkDelayMs"
+"""What Spark notes beside a column that has a watermark."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,12 @@ class Windows:
     def pane(self) -> int:
         """Microseconds that no window divides: partial states are kept for each of them."""
         return round(seconds_of("window", self.slide or self.window) * 1e6)
+
+    @property
+    def described(self) -> str:
+        """The windows as text, without the watermark, which a restart may change."""
+        length, every = (seconds_of("window", w) for w in (self.window, self.slide or self.window))
+        return f"{length:g} seconds of {self.time!r} every {every:g} seconds"
 
     def column(self) -> Column:
         """The windows of a row with a time of its own, as Spark has them."""
@@ -59,6 +69,26 @@ class StreamSettings:
         for asked in fields(self):
             if getattr(self, asked.name) != asked.default and not frame.isStreaming:
                 raise ValueError(f"{asked.name} is for streams, and this frame is none")
+
+
+def require_sound(settings: StreamSettings, tasks_per_worker: int) -> None:
+    """Refuse settings that no stream can have, before there is a session or a stream."""
+    if settings.placement not in ("pull", "delegated"):
+        raise ValueError(f"placement must be 'pull' or 'delegated', got {settings.placement!r}")
+    virtual_workers_of(
+        settings.virtual_workers, tasks_per_worker, delegated=settings.placement == "delegated"
+    )
+    slot_length_of(settings.slot)
+    if isinstance(settings.period, str):
+        seconds_of("period", settings.period)
+    else:
+        require_whole("period", settings.period, least=1)
+    if settings.window is not None:
+        seconds_of("window", settings.window)
+    if settings.slide is not None:
+        seconds_of("slide", settings.slide)
+    if settings.watermark is not None:
+        seconds_of("watermark", settings.watermark, least=0)
 
 
 def virtual_workers_of(given: int | None, tasks_per_worker: int, delegated: bool) -> int:
@@ -89,7 +119,7 @@ def windows_of(frame: DataFrame, settings: StreamSettings) -> Windows | None:
     require_columns(frame, "time", [settings.time])
     require_time(frame, "time", settings.time)
     for column in frame.schema.fields:
-        if "spark.watermarkDelayMs" in (column.metadata or {}):
+        if WATERMARK in (column.metadata or {}):
             raise ValueError(
                 f"the stream has a watermark on {column.name!r} already, which Python stages lose; "
                 "leave it out and give watermark= here"
@@ -159,6 +189,7 @@ def require_room_for_state(session: SparkSession, workers: int, control: object)
             f"set spark.sql.shuffle.partitions to {workers} before the query starts"
         )
     require_rocksdb(session, "workers that stay keep their state")
+    warn_of_leaks(session, stacklevel=4)
     if (session.conf.get("spark.master") or "").startswith("local["):
         return  # one executor: wherever a worker's task runs, its state is there
     slots = parallelism(session)

@@ -1,0 +1,148 @@
+"""Files in a folder of this machine, or of a mount that all machines share."""
+
+import errno
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from steelyard.control.files import Files
+
+_TRIES = 5
+"""Attempts at a step while somebody removes folders."""
+
+T = TypeVar("T")
+
+
+class LocalFiles(Files):
+    """A folder; everything below it that is a symbolic link is refused.
+
+    A user who can write to the folder could otherwise make the driver write to, or remove, files
+    elsewhere. The folder and its files can be read by their owner alone. If the folder exists, its
+    group keeps the rights that it has there: with mode 2770 it can be shared with other users.
+    """
+
+    appends = True
+    costs_per_request = False
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.address = path, str(path)
+
+    @property
+    def shown(self) -> str:
+        return self.address
+
+    def prepare(self) -> None:
+        probe = f".{uuid.uuid4().hex}"
+        self.write(probe, "")
+        self.remove(probe)
+
+    def exists(self, name: str = "") -> bool:
+        return (self.path / name).exists()
+
+    def read(self, name: str) -> str:
+        return self.read_from(name, 0).decode()
+
+    def read_from(self, name: str, begin: int) -> bytes:
+        with self._folder_of(name) as folder:
+            found = os.open(Path(name).name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
+            with open(found, "rb") as file:  # noqa: PTH123  # an open descriptor has no path
+                file.seek(begin)
+                return file.read()
+
+    def stamp(self, name: str) -> tuple[int, ...] | None:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found = (self.path / name).stat(follow_symlinks=False)
+            return found.st_size, found.st_mtime_ns, found.st_ino
+        return None
+
+    def write(self, name: str, text: str) -> None:
+        def write() -> None:
+            with self._folder_of(name, create=True) as folder:
+                written = f".{uuid.uuid4().hex}"
+                try:
+                    self._write_new(folder, written, text)
+                    os.replace(written, Path(name).name, src_dir_fd=folder, dst_dir_fd=folder)
+                except BaseException:
+                    with suppress(OSError):
+                        os.unlink(written, dir_fd=folder)
+                    raise
+
+        _persistently(write)
+
+    def create(self, name: str, text: str) -> None:
+        def create() -> None:
+            with self._folder_of(name, create=True) as folder:
+                written, final = f".{uuid.uuid4().hex}", Path(name).name
+                self._write_new(folder, written, text)
+                try:
+                    os.link(written, final, src_dir_fd=folder, dst_dir_fd=folder)
+                except FileExistsError:
+                    pass
+                except OSError:  # a file system without hard links: readers may see it empty
+                    with suppress(FileExistsError):
+                        self._write_new(folder, final, text)
+                finally:
+                    os.unlink(written, dir_fd=folder)
+
+        _persistently(create)
+
+    def append(self, name: str, line: str) -> None:
+        def append() -> None:
+            with self._folder_of(name, create=True) as folder:
+                self._write_new(folder, Path(name).name, line + "\n", os.O_APPEND)
+
+        _persistently(append)
+
+    def remove(self, name: str) -> None:
+        with suppress(FileNotFoundError), self._folder_of(name) as folder:
+            os.unlink(Path(name).name, dir_fd=folder)
+
+    def names(self, folder: str) -> list[str]:
+        with suppress(OSError), self._folder_of(f"{folder}/any") as opened:
+            return os.listdir(opened)  # noqa: PTH208  # an open folder has no path
+        return []
+
+    @contextmanager
+    def _folder_of(self, name: str, *, create: bool = False) -> Iterator[int]:
+        """Open the folder that a file is in, without following links below the control path."""
+        if create:
+            with suppress(FileExistsError):
+                self.path.parent.mkdir(parents=True)
+            with suppress(FileExistsError):
+                self.path.mkdir(mode=0o700)
+        opened = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for part in Path(name).parent.parts:
+                if create:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, 0o700 | self._group(), dir_fd=opened)
+                inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=opened)
+                os.close(opened)
+                opened = inner
+            yield opened
+        finally:
+            os.close(opened)
+
+    def _write_new(self, folder: int, name: str, text: str, how: int = os.O_EXCL) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | how
+        written = os.open(name, flags, 0o600 | self._group() & 0o066, dir_fd=folder)
+        with open(written, "w", encoding="utf-8") as file:  # noqa: PTH123  # as above
+            file.write(text)
+
+    def _group(self) -> int:
+        """The rights of the folder's group."""
+        return self.path.stat().st_mode & 0o070
+
+
+def _persistently(act: Callable[[], T]) -> T:
+    """Run a step, and again if a folder was removed in the middle of it."""
+    for _ in range(_TRIES - 1):
+        try:
+            return act()
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.EEXIST):
+                raise
+    return act()

@@ -1,0 +1,12 @@
+"""The demo, emulated machines, and the paper's deployment on Spark and Kafka.
+
+demo.py                one stream, by key and by consistent grouping, some workers slow
+emulated_machines.py   machines of unequal speed on one computer
+paused_executors.py    executors that are slowed by pausing their processes
+broker.py              Kafka: a broker, topics, words sent to them
+grid_settings.py       what the deployment runs: strategies, delays, clusters, repetitions
+strategies.py          the ways to group a stream that are compared
+measured_cluster.py    one strategy on one cluster: as fast as it can, or at an offered rate
+grid.py                all runs, one after the other, each kept when it is done
+run_results.py         the result of a run: a row of the table
+"""

@@ -1,0 +1,203 @@
+"""The main job on this machine: a skewed stream, counted by workers two of which are slow.
+
+A stream of files enters; the history of each way to group it leaves.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from steelyard.control.history import Slot
+from steelyard.datasets import zipf_ranks
+from steelyard.deployment.emulated_machines import Machines, SlowCount
+from steelyard.plans import Planner
+from steelyard.spark.grouped import Grouped
+from steelyard.spark.grouping import group_by
+from steelyard.validation import require_between, require_whole
+
+WAYS = ("key grouping", "consistent grouping")
+
+
+@dataclass(frozen=True)
+class DemoSettings:
+    """A stream and the workers that count it."""
+
+    workers: int = 8
+    slow: int = 2
+    speed: float = 0.3
+    """Of a slow worker, against the others."""
+    skew: float = 1.2
+    keys: int = 20_000
+    messages: int = 300_000
+    """In a micro-batch."""
+    service: float = 1e-4
+    """Seconds that a message takes at a worker that is not slow."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_whole("workers", self.workers, least=2, most=64)
+        require_whole("slow", self.slow, least=0, most=self.workers)
+        require_between("speed", self.speed, above=0, most=1)
+        require_whole("messages", self.messages, least=1)
+
+    @property
+    def machines(self) -> Machines:
+        """Of the workers, each its own; the last ones are slow."""
+        speeds = [1.0] * (self.workers - self.slow) + [self.speed] * self.slow
+        return Machines(self.service, speeds)
+
+    @property
+    def limit(self) -> float:
+        """Messages a second that all workers together can do."""
+        return self.machines.limit
+
+    def write(self, folder: Path, batches: int) -> None:
+        """The stream: a file for each micro-batch."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for batch in range(batches):
+            ranks = zipf_ranks(self.messages, self.skew, self.keys, self.seed * 1000 + batch)
+            pages = pa.array(np.char.add("page-", ranks.astype(str)), pa.string())
+            pq.write_table(pa.table({"page": pages}), folder / f"{batch:04}.parquet")
+
+
+@dataclass(frozen=True)
+class DemoRun:
+    """What one way to group the stream came to."""
+
+    name: str
+    setting: DemoSettings
+    slots: tuple[Slot, ...]
+
+    @property
+    def settled(self) -> tuple[Slot, ...]:
+        """The second half: by then whoever learns has learned."""
+        return self.slots[len(self.slots) // 2 :]
+
+    @property
+    def throughput(self) -> float:
+        """Messages a second."""
+        return median(slot.messages / slot.seconds for slot in self.settled)
+
+    @property
+    def used(self) -> float:
+        """The part of all workers' time that was spent on messages while the busiest was busy."""
+        return median(s.messages / s.busiest / self.setting.limit for s in self.settled)
+
+    @property
+    def imbalance(self) -> float:
+        """How much longer the busiest worker took than the mean."""
+        return median(slot.imbalance for slot in self.settled)
+
+    @property
+    def p50(self) -> float:
+        """Seconds from the start of a message's micro-batch until it was counted."""
+        return median(slot.p50 or 0.0 for slot in self.settled)
+
+    @property
+    def p99(self) -> float:
+        """Seconds from the start of a message's micro-batch until it was counted."""
+        return median(slot.p99 or 0.0 for slot in self.settled)
+
+    def copies(self, keys: float) -> float:
+        """Workers that hold a key, on average."""
+        return median(sum(w.keys for w in slot.workers) for slot in self.settled) / keys
+
+
+def compare(
+    spark: SparkSession,
+    folder: Path,
+    setting: DemoSettings,
+    batches: tuple[int, int] = (3, 7),
+    watch: Callable[[str, Slot], None] = lambda *_: None,
+) -> tuple[list[DemoRun], float]:
+    """Key grouping, then consistent grouping, on the same files; and different keys of a batch.
+
+    `watch` is called at the end of every slot.
+    """
+    setting.write(folder / "in", max(batches))
+    files = spark.read.parquet(str(folder / "in" / "0000.parquet"))
+    keys = float(files.distinct().count())
+    runs = []
+    with _shuffle_partitions(spark, setting.workers):
+        for name, number in zip(WAYS, batches, strict=True):
+            stream = spark.readStream.schema(files.schema).option("maxFilesPerTrigger", 1)
+            read = stream.parquet(str(_first_files(folder, number, f"files of {name}")))
+            # The time of the micro-batch, the same when it is replayed.
+            pages = read.withColumn("came", F.current_timestamp())
+            if name == "key grouping":
+                # A plan that has seen nothing puts every key where its hash says.
+                by_hash = Planner(setting.workers).plan
+                grouped = group_by(
+                    pages, "page", workers=setting.workers, plan=by_hash, arrived="came"
+                )
+            else:
+                grouped = group_by(
+                    pages,
+                    "page",
+                    workers=setting.workers,
+                    placement="delegated",
+                    control=folder / "control",
+                    arrived="came",
+                )
+            own = folder / f"checkpoint of {name}"
+            slots = _run(grouped, setting, own, partial(watch, name))
+            runs.append(DemoRun(name, setting, slots))
+    return runs, keys
+
+
+def _first_files(folder: Path, number: int, name: str) -> Path:
+    """A folder with so many of the stream's files: a query over it ends by itself."""
+    made = folder / name
+    made.mkdir()
+    for file in sorted((folder / "in").iterdir())[:number]:
+        os.link(file, made / file.name)
+    return made
+
+
+def _run(
+    grouped: Grouped,
+    setting: DemoSettings,
+    checkpoint: Path,
+    watch: Callable[[Slot], None],
+) -> tuple[Slot, ...]:
+    counts = grouped.aggregate(SlowCount(setting.machines))
+    writer = counts.writeStream.outputMode("update").format("noop")
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start()
+    seen = 0
+    try:
+        is_over = False
+        while not is_over:
+            if not query.isActive:
+                query.awaitTermination()  # raises what it has failed of
+                grouped.await_reports(query)
+                is_over = True
+            for slot in grouped.history()[seen:]:
+                watch(slot)
+                seen += 1
+            time.sleep(0.1)
+    finally:
+        query.stop()
+    return tuple(grouped.history())
+
+
+@contextmanager
+def _shuffle_partitions(spark: SparkSession, number: int) -> Iterator[None]:
+    key = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(key) or "200"
+    spark.conf.set(key, str(number))
+    try:
+        yield
+    finally:
+        spark.conf.set(key, before)

@@ -1,0 +1,134 @@
+"""One way to group on one cluster: words of a topic enter, slots leave."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from steelyard.control.history import Slot
+from steelyard.deployment import strategies
+from steelyard.deployment.broker import Offering, Topic
+from steelyard.deployment.emulated_machines import Machines, SlowCount
+from steelyard.deployment.grid_settings import SOURCES
+from steelyard.spark.grouped import Grouped
+from steelyard.spark.streaming.grouped import StreamGrouped
+
+Watch = Callable[[Slot], None]
+
+_STARTING = 300.0
+"""Seconds in which the first slot must be over."""
+
+
+@dataclass(frozen=True)
+class MeasuredCluster:
+    """Spark and the machines that its workers stand for, and what a way has learned of them."""
+
+    spark: SparkSession = field(repr=False)
+    workers: int
+    folder: Path
+    """For checkpoints and control files."""
+    watch: Watch = lambda _: None
+
+    def saturate(
+        self, way: str, machines: Machines, topic: Topic, messages: int, batches: int, control: Path
+    ) -> list[Slot]:
+        """So many micro-batches, back to back, of so many messages each."""
+        each = max(SOURCES, messages // SOURCES * SOURCES)
+        words = self._words(
+            topic.servers,
+            topic.name,
+            startingOffsets=json.dumps(topic.last(each * batches)),
+            maxOffsetsPerTrigger=str(each),
+        )
+        grouped = strategies.grouped(way, words, self.workers, control)
+        query = self._start(grouped, machines, available_now=True)
+        self._follow(grouped, query, lambda: not query.isActive)
+        query.awaitTermination()  # raises what it has failed of
+        return list(_stream(grouped).history())
+
+    def offer(
+        self,
+        way: str,
+        machines: Machines,
+        servers: str,
+        words: pa.Array,
+        rate: float,
+        seconds: tuple[float, float],
+        control: Path,
+    ) -> list[Slot]:
+        """Words that come at a rate: for some seconds to settle, for some that are told of.
+
+        It settles from the end of the first slot on: what has come while Spark started is no part
+        of it. For more seconds, up to twice as many, if there would be fewer than three slots to
+        tell of.
+        """
+        settle, measure = seconds
+        with Offering(servers, words, rate) as offering:
+            stream = self._words(servers, offering.topic, startingOffsets="latest")
+            grouped = strategies.grouped(way, stream, self.workers, control)
+            query = self._start(grouped, machines, available_now=False)
+            deadline = time.time() + _STARTING
+
+            def told() -> list[Slot]:
+                slots = _stream(grouped).history()
+                return [s for s in slots if s.time > slots[0].time + settle]
+
+            def is_over() -> bool:
+                slots = _stream(grouped).history()
+                if not slots or not query.isActive:
+                    return not query.isActive or time.time() > deadline
+                late = (time.time() - slots[0].time - settle) / measure
+                return late > 2 or (late > 1 and len(told()) >= 3)
+
+            self._follow(grouped, query, is_over)
+            if not query.isActive and query.exception() is not None:
+                raise RuntimeError(str(query.exception()))
+            query.stop()
+        if offering.lost:
+            raise RuntimeError(f"{servers} did not take all messages: {offering.lost[0]}")
+        found = told()
+        if not found:
+            raise RuntimeError(f"{way}: no slot was over in time to be measured")
+        return found
+
+    def _words(self, servers: str, topic: str, **options: str) -> DataFrame:
+        reader = self.spark.readStream.format("kafka").option("subscribe", topic)
+        reader = reader.option("kafka.bootstrap.servers", servers).options(**options)
+        word = F.col("key").cast("string").alias("word")
+        return reader.load().select(word, "topic", "partition", "offset", "timestamp")
+
+    def _start(
+        self, grouped: Grouped, machines: Machines, *, available_now: bool
+    ) -> StreamingQuery:
+        counts = grouped.aggregate(SlowCount(machines))
+        writer = counts.writeStream.outputMode("update").format("noop")
+        writer = writer.option("checkpointLocation", str(self.folder / uuid.uuid4().hex))
+        if available_now:
+            writer = writer.trigger(availableNow=True)
+        return writer.start()
+
+    def _follow(self, grouped: Grouped, query: StreamingQuery, is_over: Callable[[], bool]) -> None:
+        """Tell of every slot until it is over."""
+        stream, seen = _stream(grouped), 0
+        while True:
+            over = is_over()
+            if over:
+                stream.await_reports(query)
+            for slot in stream.history()[seen:]:
+                self.watch(slot)
+                seen += 1
+            if over:
+                return
+            time.sleep(0.1)
+
+
+def _stream(grouped: Grouped) -> StreamGrouped:
+    assert isinstance(grouped, StreamGrouped)
+    return grouped

@@ -1,0 +1,25 @@
+"""Is my data skewed, what would that cost, what should I do?
+
+Counts of keys enter; an `Examination` leaves: numbers to read, `describe()` for people. Nothing
+here knows Spark. `examine`, which counts the keys of a frame, is loaded when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from steelyard.doctor.advice import Advice
+from steelyard.doctor.costs import Cost
+from steelyard.doctor.examination import Examination, HotKey
+from steelyard.doctor.periods import Interval, OverTime
+
+if TYPE_CHECKING:
+    from steelyard.spark.examining import examine
+
+__all__ = ["Advice", "Cost", "Examination", "HotKey", "Interval", "OverTime", "examine"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "examine":
+        from importlib import import_module
+
+        return import_module("steelyard.spark.examining").examine
+    raise AttributeError(f"module 'steelyard.doctor' has no attribute {name!r}")

@@ -1,0 +1,357 @@
+"""What the doctor found: numbers to read, and a page of plain words.
+
+Counts, the sample over time and the settings enter; an `Examination` leaves.
+"""
+
+import json
+import math
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from steelyard.doctor.advice import WORTH, Advice, Job, advise
+from steelyard.doctor.costs import WAYS, Cost, costs
+from steelyard.doctor.counts import KeyCounts, Name
+from steelyard.doctor.periods import OverTime
+from steelyard.doctor.plain_text import columns_of, shown_key, shown_time
+from steelyard.doctor.skew import entropy, zipf_exponent
+from steelyard.printable import printable
+
+_TOLD, _BAR, _WIDE = 10, 8, 78
+
+
+@dataclass(frozen=True)
+class HotKey:
+    """One of the hottest keys and its part of the messages."""
+
+    name: Name
+    messages: int
+    share: float
+
+    def __str__(self) -> str:
+        return shown_key(self.name)
+
+
+@dataclass(frozen=True)
+class TextSection:
+    """A question, and lines that answer it."""
+
+    question: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Examination:
+    """Whether data is skewed, what that costs, and what to do."""
+
+    source: str
+    """What was examined, for the reader."""
+    key: tuple[str, ...]
+    workers: int
+    capacities: tuple[float, ...] | None
+    work: str
+    is_sample: bool
+    """Whether the messages are a sample of more."""
+    messages: int
+    keys: int
+    p1: float
+    """The hottest key's part of the messages."""
+    top10: float
+    """The part of the ten hottest keys together."""
+    top: tuple[HotKey, ...]
+    """The hottest keys, twenty at most."""
+    curve: tuple[tuple[int, int], ...]
+    """Some ranks of keys, 1 the hottest, with the messages of those keys."""
+    zipf: float | None
+    """The exponent of the nearest Zipf distribution; None with one key."""
+    entropy: float
+    """Of the keys, in bits."""
+    most_entropy: float
+    """What it would be if all keys were equally hot."""
+    over_time: OverTime | None
+    """None where no time column was named."""
+    costs: tuple[Cost, ...]
+    advice: Advice
+
+    @property
+    def skewed(self) -> str:
+        """strong: a key is too much for a worker; mild: several together are; none.
+
+        With `capacities` the parts may be unequal for another reason, which is not skew.
+        """
+        if self.p1 * self.workers > 1:
+            return "strong" if self.workers > 1 else "none"
+        by_key = next(cost for cost in self.costs if cost.way == "kg")
+        return "mild" if by_key.slow_down >= WORTH and self.capacities is None else "none"
+
+    @property
+    def hottest_is_null(self) -> bool:
+        """Whether the hottest key is null, or a column of it."""
+        return None in self.top[0].name
+
+    def way_name(self, way: str) -> str:
+        """A way to group, as a user would call it."""
+        names = ", ".join(self.key)
+        return {
+            "kg": f"repartition({self.workers}, {names})",
+            "sg": f"repartition({self.workers}), round robin",
+            "salting": "salts by hand, ten a key",
+            "pkg": "PKG, two choices a key",
+            "dchoices": "D-Choices",
+            "cg": "steelyard (CG)",
+        }[way]
+
+    def sections(self) -> tuple[TextSection, ...]:
+        """Questions and answers, no line wider than 80 characters."""
+        found = [TextSection("Is it skewed?", self._on_skew())]
+        if self.over_time is not None:
+            found.append(TextSection("Do the hot keys change?", self._on_time(self.over_time)))
+        workers = "1 worker" if self.workers == 1 else f"{self.workers:,} workers"
+        found.append(TextSection(f"What does it cost on {workers}?", self._on_costs()))
+        found.append(TextSection("What should I do?", self._on_advice()))
+        return tuple(found)
+
+    @property
+    def heading(self) -> str:
+        """What was examined, in a line."""
+        what = f"{self.source} by {', '.join(self.key)}" if self.source else ", ".join(self.key)
+        return shown_key((what,), _WIDE)
+
+    @property
+    def verdict(self) -> str:
+        """Whether it is skewed, in a sentence or two."""
+        fair = f"one of {self.workers:,} workers should have {_percent(1 / self.workers)}"
+        hottest = f"The hottest key has {_percent(self.p1)} of the messages; {fair}."
+        if self.hottest_is_null and self.keys == 1:
+            are = "are null: check the column" if len(self.key) == 1 else "have a null: check"
+            return f"All keys {are} {', '.join(self.key)}."
+        if self.hottest_is_null and self.skewed == "strong":
+            it = "It is null" if len(self.key) == 1 else "It has a null"
+            return f"Yes. {hottest} {it}: filter the nulls, or check the column."
+        if self.skewed == "strong":
+            return f"Yes. {hottest} No hash can place it: it has to be split."
+        if self.skewed == "mild":
+            return f"A little. {hottest} It fits, but large keys fall on one worker together."
+        return f"No, not for so many workers. {hottest}"
+
+    def describe(self) -> str:
+        """All of it as text that fits a terminal of 80 columns."""
+        parts = [self.heading]
+        for section in self.sections():
+            lines = (f"  {line}".rstrip() for line in section.lines)
+            parts.append("\n".join([section.question, *lines]))
+        return "\n\n".join(parts)
+
+    def to_json(self) -> str:
+        """All of it as JSON; what cannot be printed is escaped, and means the same."""
+        text = json.dumps(self.fields(), ensure_ascii=False, indent=2)
+        return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+    def fields(self) -> dict[str, Any]:
+        """Ready for JSON; a key of one column is a text, one of several a list."""
+        drift = None
+        if self.over_time is not None:
+            drift = {
+                "hot_keys_change": self.over_time.is_drifting,
+                "come_and_go": [_plain(name) for name in self.over_time.come_and_go],
+                "sampled": self.over_time.sampled,
+                "untimed": self.over_time.untimed,
+                "periods": [
+                    {"first": p.first, "last": p.last, "key": _plain(p.name), "share": p.share}
+                    for p in self.over_time.periods
+                ],
+                "courses": [
+                    {"key": _plain(course.name), "shares": list(course.shares)}
+                    for course in self.over_time.courses
+                ],
+            }
+        return {
+            "source": self.source,
+            "key": list(self.key),
+            "workers": self.workers,
+            "capacities": None if self.capacities is None else list(self.capacities),
+            "work": self.work,
+            "is_sample": self.is_sample,
+            "messages": self.messages,
+            "keys": self.keys,
+            "p1": self.p1,
+            "hottest_is_null": self.hottest_is_null,
+            "top10": self.top10,
+            "top": [
+                {"key": _plain(hot.name), "messages": hot.messages, "share": hot.share}
+                for hot in self.top
+            ],
+            "curve": [list(point) for point in self.curve],
+            "zipf": self.zipf,
+            "entropy": self.entropy,
+            "most_entropy": self.most_entropy,
+            "skewed": self.skewed,
+            "over_time": drift,
+            "costs": [asdict(cost) for cost in self.costs],
+            "recommendation": asdict(self.advice),
+        }
+
+    def _on_skew(self) -> tuple[str, ...]:
+        of = ("message" if self.messages == 1 else "messages") + self._of_a_sample
+        zipf = "" if self.zipf is None else f", Zipf exponent {self.zipf:.2f}"
+        facts = (
+            f"{self.messages:,} {of}, {self.keys:,} {'key' if self.keys == 1 else 'keys'}{zipf}. "
+            f"The ten hottest keys have {_percent(self.top10)}. Entropy {self.entropy:.1f} bits "
+            f"of {self.most_entropy:.1f}."
+        )
+        lines = [*_wrapped(self.verdict), *_wrapped(facts), ""]
+        for hot in self.top[:_TOLD]:
+            bar = "█" * max(1, round(_BAR * hot.share / self.p1))
+            lines.append(f"{_percent(hot.share):>8} {bar:<{_BAR}} {hot}")
+        left = self.keys - len(self.top[:_TOLD])
+        if left:
+            rest = 1 - sum(hot.messages for hot in self.top[:_TOLD]) / self.messages
+            lines.append(f"{_percent(rest):>8} {'':{_BAR}} ({left:,} other keys)")
+        return tuple(lines)
+
+    @property
+    def _of_a_sample(self) -> str:
+        return " (a sample)" if self.is_sample else ""
+
+    def _on_time(self, seen: OverTime) -> tuple[str, ...]:
+        lines = [*_wrapped(self.drift), ""]
+        spans = [_span(period.first, period.last) for period in seen.periods]
+        width = max(map(len, spans), default=0)
+        for span, period in zip(spans, seen.periods, strict=True):
+            key = shown_key(period.name, _WIDE - width - 12)
+            lines.append(f"{span:<{width}}  {_percent(period.share):>8}  {key}")
+        return tuple(lines)
+
+    @property
+    def drift(self) -> str:
+        """Whether the hot keys change, in a sentence or two."""
+        seen = self.over_time
+        if seen is None:
+            return ""
+        if not seen.periods:
+            return f"Not known: none of {seen.sampled:,} sampled messages has a time."
+        if len(seen.periods) == 1:
+            return "Not known: there are too few messages to tell one time from another."
+        told = f"The hottest key in each of {len(seen.periods)} equal parts of the messages"
+        told += f" (by {seen.sampled:,} of them" + (
+            f", {seen.untimed:,} without a time):" if seen.untimed else "):"
+        )
+        if not seen.is_drifting:
+            return f"No: no key is too much for a worker at some times only. {told}"
+        some = ", ".join(shown_key(name, 30) for name in seen.come_and_go[:3])
+        more = len(seen.come_and_go) - 3
+        some += f" and {more:,} more" if more > 0 else ""
+        return f"Yes: too much for a worker at one time, and not at another: {some}. {told}"
+
+    def _on_costs(self) -> tuple[str, ...]:
+        head = ("", "largest", "slow-", "copies of", "hottest")
+        below = ("", "task", "down", "a key", "key on")
+        rows = [
+            (
+                shown_key((self.way_name(cost.way),), 32),
+                _percent(cost.largest_share),
+                f"{cost.slow_down:.2f} ×",
+                f"{cost.copies:.2f}",
+                f"{cost.hottest_copies:,}",
+            )
+            for cost in self.costs
+        ]
+        table = [*_columns((head, below, *rows)), ""]
+        note = (
+            "Largest task: its part of the messages. Slow-down: how long it takes against equal "
+            "parts. Copies: workers that hold a key, on average, and the hottest one."
+        )
+        if self.capacities is not None:
+            note = note.replace("against equal parts", "against parts as the workers are fast")
+        return (*table, *_wrapped(note))
+
+    def _on_advice(self) -> tuple[str, ...]:
+        advice = self.advice
+        what = advice.what[0].upper() + advice.what[1:] + "."
+        meant = f"The work is taken to be: {_MEANT[self.work]} (work={self.work})."
+        code = textwrap.wrap(
+            advice.code, _WIDE - 4, subsequent_indent="    ", break_on_hyphens=False
+        )
+        return (*_wrapped(what), "", *(f"  {line}" for line in code), "",
+                *_wrapped(advice.why), *_wrapped(meant))  # fmt: skip
+
+
+_MEANT = {
+    "python": "Python code on the rows of a key",
+    "aggregate": "an aggregate of Spark's own, such as count or sum",
+    "join": "a join on the key",
+    "write": "files, with the rows of a key together",
+    "stream": "a stream that keeps state for each key",
+}
+
+
+def examined(
+    counts: KeyCounts,
+    job: Job,
+    *,
+    source: str = "",
+    over_time: OverTime | None = None,
+    is_sample: bool = False,
+    watch: Callable[[str], None] = lambda step: None,
+) -> Examination:
+    """Put it all together; `watch` is told each step before it is done."""
+    found: list[Cost] = []
+    pending = costs(counts, job.workers, job.capacities)
+    for way in WAYS:
+        watch(way)
+        found.append(next(pending))
+    p1 = counts.hottest / counts.messages
+    return Examination(
+        source=source,
+        key=job.key,
+        workers=job.workers,
+        capacities=job.capacities,
+        work=job.work,
+        is_sample=is_sample,
+        messages=counts.messages,
+        keys=counts.keys,
+        p1=p1,
+        top10=counts.of_first(10) / counts.messages,
+        top=tuple(
+            HotKey(top.name, top.messages, top.messages / counts.messages) for top in counts.top
+        ),
+        curve=counts.curve(),
+        zipf=zipf_exponent(counts),
+        entropy=entropy(counts),
+        most_entropy=math.log2(counts.keys),
+        over_time=over_time,
+        costs=tuple(found),
+        advice=advise(job, found, counts.messages, p1, hottest_is_null=None in counts.top[0].name),
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"
+
+
+def _plain(name: Name) -> str | list[str | None] | None:
+    return name[0] if len(name) == 1 else list(name)
+
+
+def _span(first: float, last: float) -> str:
+    hours = shown_time(first) == shown_time(last)
+    return f"{shown_time(first, with_hours=hours)} to {shown_time(last, with_hours=hours)}"
+
+
+def _wrapped(text: str) -> list[str]:
+    kept = printable(text).replace(" %", "\N{NO-BREAK SPACE}%")
+    lines = textwrap.wrap(kept, _WIDE, break_on_hyphens=False)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """The first column to the left, the others to the right."""
+    widths = [max(map(columns_of, cells)) for cells in zip(*rows, strict=True)]
+    lines = []
+    for first, *others in rows:
+        line = first + " " * (widths[0] - columns_of(first))
+        for cell, width in zip(others, widths[1:], strict=True):
+            line += f"{cell:>{width + 3}}"
+        lines.append(line.rstrip())
+    return lines

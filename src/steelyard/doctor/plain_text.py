@@ -1,0 +1,77 @@
+"""Keys and times as a line of text has room for them.
+
+What data holds enters; text leaves that says nothing to a terminal but what it shows.
+"""
+
+import unicodedata
+from datetime import UTC, datetime
+
+from steelyard.doctor.counts import Name
+from steelyard.printable import printable
+
+WIDTH = 60
+"""Of a key that is shown."""
+
+_CLOCK = (3e8, 4e9)
+"""Numbers like these are seconds since 1970: from 1979 to 2096."""
+
+
+def shown_key(name: Name, width: int = WIDTH) -> str:
+    r"""A key in one line: what cannot be printed is escaped, what is too long is cut.
+
+    >>> shown_key(("two\nlines", None))
+    'two\\nlines, (null)'
+    >>> shown_key(("long" * 30,), width=10)
+    'longlongl…'
+    >>> shown_key(("",))
+    '(empty)'
+    """
+    return _cut(", ".join(map(_part, name)), width)
+
+
+def shown_time(seconds: float, *, with_hours: bool = False) -> str:
+    """A time as a date, if it can be one; else the number.
+
+    >>> shown_time(1.7e9), shown_time(1.7e9, with_hours=True), shown_time(1790.0)
+    ('2023-11-14', '2023-11-14 22:13', '1790')
+    """
+    if not _CLOCK[0] <= seconds <= _CLOCK[1]:
+        return f"{seconds:.10g}"
+    when = datetime.fromtimestamp(seconds, UTC)
+    return when.strftime("%Y-%m-%d %H:%M" if with_hours else "%Y-%m-%d")
+
+
+def _part(text: str | None) -> str:
+    if text is None:
+        return "(null)"
+    return printable(text[: 4 * WIDTH]) or "(empty)"
+
+
+def _cut(text: str, width: int) -> str:
+    """As many characters as fit; some are as wide as two."""
+    used, kept = 0, []
+    for character in text:
+        used += columns_of(character)
+        kept.append(character)
+        if used > width:
+            break
+    else:
+        return text
+    while used > width - 1:
+        used -= columns_of(kept.pop())
+    return "".join(kept) + "…"
+
+
+def columns_of(text: str) -> int:
+    """How wide a text is on a terminal.
+
+    >>> columns_of("abc"), columns_of("日本")
+    (3, 4)
+    """
+    return sum(_width(character) for character in text)
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

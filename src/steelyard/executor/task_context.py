@@ -1,0 +1,41 @@
+"""Where a task runs: the one module of this package that asks Spark.
+
+Spark's task context enters; the query, the micro-batch and the number of the task leave.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark import TaskContext
+
+
+class MicroBatch(NamedTuple):
+    """The place of a task in a streaming query."""
+
+    query: str
+    batch: int
+    task: int
+
+
+def micro_batch() -> MicroBatch:
+    """Return the query, the micro-batch and the task that this runs in."""
+    context = _context()
+    query = context.getLocalProperty("sql.streaming.queryId")
+    batch = context.getLocalProperty("streaming.sql.batchId")
+    if query is None or batch is None:
+        raise RuntimeError("this runs in the tasks of a streaming query only")
+    return MicroBatch(query, int(batch), context.partitionId())
+
+
+def partition() -> int:
+    """Return the number of the partition that this task works on."""
+    return _context().partitionId()
+
+
+def _context() -> "TaskContext":
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None:
+        raise RuntimeError("this runs in the tasks of a Spark job only")
+    return context

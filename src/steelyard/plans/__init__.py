@@ -1,0 +1,12 @@
+"""A source decides for many messages at once.
+
+planner.py        counts of messages by bucket become a plan
+routing_plan.py   for every bucket of keys, the virtual workers that get its messages
+description.py    a plan as a table for people
+task_sizes.py     how much each of a worker's tasks should hold
+"""
+
+from steelyard.plans.planner import Planner
+from steelyard.plans.routing_plan import Cell, RoutingPlan
+
+__all__ = ["Cell", "Planner", "RoutingPlan"]

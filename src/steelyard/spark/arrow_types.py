@@ -1,0 +1,109 @@
+"""How the types of columns pass between Spark and Python: the one place that decides.
+
+Python stages get Arrow data and return Arrow data. Schemas of Spark enter and schemas of Arrow
+leave, or the other way round. A column whose type would change on the way is refused.
+"""
+
+from collections.abc import Iterator, Sequence
+from inspect import signature
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    CalendarIntervalType,
+    DataType,
+    DayTimeIntervalType,
+    MapType,
+    StructField,
+    StructType,
+    UserDefinedType,
+    YearMonthIntervalType,
+)
+
+from steelyard.aggregators import Aggregator, Count
+
+
+def arrow_schema(session: SparkSession, argument: str, schema: StructType) -> pa.Schema:
+    """What a Python stage gets of columns with these types, or must return for them."""
+    for field in schema.fields:
+        if any(isinstance(part, _NOT_IN_ARROW) for part in _parts(field.dataType)):
+            raise ValueError(
+                f"{argument}: column {field.name!r} is {field.dataType.simpleString()}, which "
+                "Arrow cannot hold; leave it out, or cast it to another type first"
+            )
+    uses_large = session.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false") == "true"
+    return to_arrow_schema(schema, prefers_large_types=uses_large, **_IN_UTC)
+
+
+def spark_schema(schema: pa.Schema, keys: Sequence[StructField] = ()) -> StructType:
+    """What Spark makes of the columns that a Python stage returns; keys come first.
+
+    Arrow knows fewer types than Spark: keys have the types that they had in Spark. Timestamps
+    without a time zone stay without one.
+    """
+    kinds = [field.dataType for field in from_arrow_schema(schema, prefer_timestamp_ntz=True)]
+    kinds[: len(keys)] = [key.dataType for key in keys]
+    return StructType(list(map(StructField, schema.names, kinds)))
+
+
+def aggregated_schema(
+    frame: DataFrame, keys: Sequence[str], aggregators: Sequence[Aggregator]
+) -> pa.Schema:
+    """What workers get of a frame: its keys, and the columns that the aggregators read.
+
+    A column is refused if Arrow has another type for it, as its values would be compared by other
+    rules, and the results would have that type. Only a count does not depend on it.
+    """
+    fields = {field.name: field for field in frame.schema.fields}
+    reads = {name: aggregator for aggregator in aggregators for name in aggregator.columns}
+    for name, aggregator in reads.items():
+        if name not in fields:
+            raise ValueError(
+                f"{aggregator.name} needs the column {name!r}; there are {', '.join(fields)}"
+            )
+    read = StructType([fields[name] for name in dict.fromkeys([*keys, *reads])])
+    schema = arrow_schema(frame.sparkSession, "aggregate", read)
+    arrives = dict(zip(schema.names, spark_schema(schema).fields, strict=True))
+    for name in keys:
+        if isinstance(fields[name].dataType, UserDefinedType):
+            found = fields[name].dataType.typeName()
+            raise ValueError(f"key: column {name!r} has the user-defined type {found}; cast it")  # noqa: TRY004
+    for aggregator in aggregators:
+        for name in () if isinstance(aggregator, Count) else aggregator.columns:
+            _require_equal(aggregator, fields[name], arrives[name])
+    return schema
+
+
+_NOT_IN_ARROW = (YearMonthIntervalType, CalendarIntervalType)
+
+# Spark 4.3 asks for a time zone; the versions before take this one.
+_ASKS_FOR_ZONE = "timezone" in signature(to_arrow_schema).parameters
+_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if _ASKS_FOR_ZONE else {}
+
+
+def _require_equal(aggregator: Aggregator, field: StructField, arrives: StructField) -> None:
+    # Arrow has one type for all of these. It is the widest, so that no value changes.
+    is_interval = isinstance(field.dataType, DayTimeIntervalType)
+    here, there = field.dataType.simpleString(), arrives.dataType.simpleString()
+    if here != there and not is_interval:
+        raise ValueError(
+            f"{aggregator.name}: column {field.name!r} is {here}, which workers would take for "
+            f"{there}; cast it to {there} first"
+        )
+
+
+def _parts(kind: DataType) -> Iterator[DataType]:
+    """A type and those inside it."""
+    yield kind
+    inner: list[DataType] = []
+    if isinstance(kind, ArrayType):
+        inner = [kind.elementType]
+    elif isinstance(kind, MapType):
+        inner = [kind.keyType, kind.valueType]
+    elif isinstance(kind, StructType):
+        inner = [field.dataType for field in kind.fields]
+    for part in inner:
+        yield from _parts(part)

@@ -1,0 +1,103 @@
+"""Which columns of a frame have the same values when a task is run again.
+
+The analyzed plan of a frame enters; for every column leaves whether its value is sure to be the
+same again, or the doubt about it. Steps and functions that are not known are doubted.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql.types import DataType
+
+from steelyard.spark.retries.plan_text import Step, items_of, parts_of
+from steelyard.spark.retries.rows import Rows, given, unknown
+from steelyard.spark.retries.steps import KEEP_ROWS, STEPS, At
+
+_FILES = {"parquet", "orc", "csv", "json", "text", "binaryFile", "avro", "xml"}
+
+_ORDERED_STREAM = re.compile(r"FileSource\[|, (kafka|rate|rate-micro-batch), ")
+
+_LISTED_FIRST = {
+    "Relation",
+    "RelationV2",
+    "LocalRelation",
+    "LogicalRDD",
+    "StreamingDataSourceV2ScanRelation",
+}
+_STREAMS = {"StreamingRelation", "StreamingRelationV2"}
+
+SOURCES = _LISTED_FIRST | _STREAMS | {"Range", "OneRowRelation", "CTERelationRef"}
+
+_OF_TWO = {"Join", "Intersect", "Except"}
+_OF_MANY = {"Union", "WithCTE"}
+
+
+@dataclass
+class Lineage:
+    """Follows the columns of a plan from its sources to its result."""
+
+    kinds: Mapping[int, DataType] = field(default_factory=dict)
+    """The types of columns, as far as they are known."""
+    find_rows: Callable[[tuple[int, ...]], Rows | None] = lambda _: None
+    """Finds out what is known of rows whose own plan is hidden, by the numbers of their columns."""
+    _shared: dict[str, Rows] = field(default_factory=dict)
+    """The results of common table expressions."""
+
+    def rows(self, step: Step, outer: Rows | None = None) -> Rows:
+        """What a step gives; `outer` are the rows in whose subquery it is."""
+        if step.name in SOURCES:
+            return self._source(step) if not step.children else unknown(f"the step {step.name}")
+        follow = STEPS.get(step.name)
+        if follow is None or "(redacted)" in step.text:
+            return unknown(f"the step {step.name}")
+        inputs = [self.rows(child, outer) for child in step.children]
+        if len(inputs) != (2 if step.name in _OF_TWO else 1) and step.name not in _OF_MANY:
+            return unknown(f"the step {step.name}")
+        at = At(step, inputs, outer, self.kinds, self.rows)
+        found = follow(at) or unknown(f"the step {step.name}")
+        if step.name == "CTERelationDef":
+            self._shared[(parts_of(step.text) or [""])[0]] = found
+        return found if step.name in KEEP_ROWS else found.beyond()
+
+    def _source(self, step: Step) -> Rows:
+        """A source gives the same rows again: Spark, too, relies on it. Some also in their order.
+
+        >>> Lineage().rows(Step("Relation", "[id#0L,page#1] parquet")).ordered
+        True
+        """
+        if step.name == "Range":  # does not tell the number of its column
+            return Rows(None, others=None, ordered=True)
+        if step.name == "OneRowRelation":
+            return Rows((), ordered=True)
+        if step.name == "CTERelationRef":
+            return self._reference(step)
+        start = step.text.find("[") if step.name in _LISTED_FIRST else step.text.rfind("[")
+        stop = step.text.find("]", start)
+        if start < 0 or stop < 0:
+            return unknown(f"the step {step.name}")
+        items = items_of(parts_of(step.text[start + 1 : stop]) or [])
+        if items is None:
+            return unknown(f"the step {step.name}")
+        rows = given(items)
+        if step.name == "LogicalRDD":
+            assert rows.ids is not None
+            return self.find_rows(rows.ids) or unknown("an RDD")
+        is_file = step.name == "Relation" and step.text[stop + 1 :].strip() in _FILES
+        is_stream = step.name in _STREAMS and _ORDERED_STREAM.search(step.text) is not None
+        return replace(rows, ordered=is_file or is_stream or step.name == "LocalRelation")
+
+    def _reference(self, step: Step) -> Rows:
+        """Columns of a common table expression under numbers of their own."""
+        parts = parts_of(step.text) or [""]
+        shared = self._shared.get(parts[0])
+        lists = [part for part in parts if part.startswith("[")]
+        items = items_of(parts_of(lists[0][1:-1]) or []) if lists else None
+        if shared is None or shared.ids is None or not items or len(items) != len(shared.ids):
+            return unknown("a common table expression")
+        doubts = zip(items, map(shared.doubt, shared.ids), strict=True)
+        return replace(
+            given(items),
+            doubts={item.id: doubt for item, doubt in doubts if doubt is not None},
+            varies=shared.varies,
+        ).beyond()

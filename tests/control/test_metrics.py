@@ -1,0 +1,59 @@
+"""Who is answered when metrics are asked for."""
+
+import socket
+from http import HTTPStatus
+
+import pytest
+
+from steelyard.control.prometheus import MetricsServer
+from steelyard.hosts import REFUSAL
+from tests.asking import MALFORMED, OTHERS, OURS, ask
+
+
+@pytest.fixture(scope="module")
+def port():
+    """Of a server of this machine alone, with one name more."""
+    with MetricsServer(list, port=0, names=["metrics.example"]) as server:
+        yield server.port
+
+
+@pytest.mark.parametrize("host", [*OURS, "metrics.example:9100"])
+def test_this_machine_is_answered(port, host):
+    """By any name of it, and by those that were given."""
+    answer = ask(port, "/metrics", host)
+    assert HTTPStatus.OK == answer.status
+    assert b"steelyard_slots_total 0.0" in answer.body
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/"])
+@pytest.mark.parametrize("host", [*OTHERS, *MALFORMED])
+def test_others_are_refused(port, path, host):
+    """A site can make its name lead to this machine: then its pages ask with that name."""
+    answer = ask(port, path, host)
+    assert HTTPStatus.FORBIDDEN == answer.status
+    assert REFUSAL == answer.body.decode()
+    assert answer.headers["Content-Type"].startswith("text/plain")
+
+
+def test_a_refusal_is_no_news(port, capfd):
+    """What others ask for is not on the terminal, where a table may be shown."""
+    ask(port, "/\x1b[31m", "evil.example")
+    assert ("", "") == capfd.readouterr()
+
+
+def test_ports_that_cannot_be_used():
+    """One sentence before anything is served."""
+    with pytest.raises(ValueError, match="port must be a whole number, from 0 to 65,535, got -1"):
+        MetricsServer(list, port=-1)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        used = taken.getsockname()[1]
+        with pytest.raises(ValueError, match=f"port: 127.0.0.1:{used} cannot be used: Address"):
+            MetricsServer(list, port=used)
+
+
+def test_a_server_that_is_closed_is_gone():
+    """Its port can be used again."""
+    with MetricsServer(list, port=0) as server:
+        assert HTTPStatus.OK == ask(server.port, "/metrics", "localhost").status
+    with MetricsServer(list, port=server.port) as again:
+        assert again.port == server.port

@@ -1,0 +1,319 @@
+"""The deployment experiment: its parts, and a small one on a real broker."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from steelyard.cli import app
+from steelyard.control.history import Slot, WorkerSlot
+from steelyard.deployment.emulated_machines import ByProcess, Machines
+from steelyard.deployment.grid import planned
+from steelyard.deployment.grid_settings import WAYS, GridSettings
+from steelyard.deployment.paused_executors import pause_in_turns, slowed
+from steelyard.deployment.run_results import Measures, RunResult, SlotSeries, Table, slots_until
+from steelyard.report.deployment import summary, write_report
+from tests.waiting import until
+
+
+def test_a_quarter_is_slow_and_drawn_anew():
+    """The same for a seed, others for another one."""
+    setting = GridSettings(workers=24)
+    first, second = setting.speeds(1), setting.speeds(2)
+    assert (6, 6) == (first.count(0.3), second.count(0.3))
+    assert first == setting.speeds(1) != second
+    assert {1.0} == set(setting.speeds(1, hetero=False))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"ways": ("kg", "magic")}, "schemes: 'magic' is none of kg, kg-200"),
+        ({"ways": ("kg", "kg")}, "schemes: each only once"),
+        ({"delays": ()}, "delays: at least one is needed"),
+        ({"delays": (0.1, -1)}, "delays must be"),
+        ({"workers": 1}, "workers must be a whole number"),
+    ],
+)
+def test_what_cannot_be_is_refused(wrong, sentence):
+    """In one sentence."""
+    with pytest.raises(ValueError, match=sentence):
+        GridSettings(**wrong)
+
+
+def test_a_folder_is_for_runs_that_can_be_compared(tmp_path):
+    """More of the same is added, those of other clusters or lengths are refused."""
+    GridSettings().keep_in(tmp_path / "out")
+    GridSettings(delays=(2.0,), repetitions=1, ways=("kg",)).keep_in(tmp_path / "out")
+    with pytest.raises(
+        ValueError, match=r"another setting \(workers 24, not 4; seconds 25, not 10"
+    ):
+        GridSettings(workers=4, seconds=10).keep_in(tmp_path / "out")
+
+
+def test_every_way_is_planned_on_every_cluster():
+    """As often as was asked; latencies only where key grouping was measured before."""
+    runs = planned(GridSettings(repetitions=2, choices=3), ["tw", "sotu_words"])
+    assert len(set(runs)) == len(runs)
+    for way in WAYS:
+        own = [run for run in runs if run.way == way]
+        less = way in ("kg-200", "salting")
+        compared = way in ("kg", "cg-pull", "cg-delegated")
+        for hetero, delay, times in (
+            ("no", 1, 1 if less else 2),
+            ("no", 0.1, 0 if less else 1),
+            ("sleep", 1, 3 if compared else 2),
+            ("sleep", 0.1, 2 if compared else 1),
+        ):
+            there = [r for r in own if (r.hetero, r.delay, r.data) == (hetero, delay, "tw")]
+            assert times == len([run for run in there if not run.latency])
+        slow = [run for run in own if run.latency]
+        assert (2 if compared else 1) == len([run for run in slow if run.delay == 1])
+        assert ([0.1, 0.3] if compared else []) == [run.delay for run in slow if run.delay < 1]
+    assert {run.seed for run in runs if run.way == "cg-pull"} == {0, 1, 2}
+    apart = {run.way for run in runs if run.hetero == "executors"}
+    assert {"kg", "sg", "pkg", "cg-pull", "cg-delegated"} == apart
+    one = planned(GridSettings(workers=11), ["tw"])
+    assert not any(run.hetero == "executors" for run in one), "one executor cannot be slow"
+    assert {"sleep", "changing"} == {
+        run.hetero for run in planned(GridSettings(homogeneous=False, thorough=False), ["tw"])
+    }
+    for number, run in enumerate(runs):
+        if run.latency:
+            by_key = replace(run, way="kg", latency=False)
+            assert by_key in runs[:number]
+    assert not any(run.latency for run in planned(GridSettings(ways=["sg"]), ["tw"]))
+
+
+def _slot(number, busy, messages=1000):
+    workers = tuple(
+        WorkerSlot(w, messages // len(busy), 0.5, b / 10, "normal", 1, 10, None, None, bytes=100)
+        for w, b in enumerate(busy)
+    )
+    own = {"latencies": ((80, messages),), "working": max(busy)}
+    return Slot(number, number, 0.0, 10.0, messages, workers, (), (), 1, **own)
+
+
+def test_measures_of_slots():
+    """By the clock, and while the busiest is busy."""
+    told = Measures([_slot(1, [8, 4]), _slot(2, [5, 5])], limit=200)
+    assert 100 == told.throughput
+    assert 2000 / 13 == told.working
+    assert [1000 / 8 / 200, 1.0] == told.used
+    assert (20, 200) == told.held
+    assert told.latency(0.99) == pytest.approx(1.12, rel=0.01), "nearly all of a bin"
+    assert 1 == slots_until([0.9, 0.9])
+    assert 3 == slots_until([0.9, 0.5, 0.9])
+
+
+def test_what_was_measured_is_kept(tmp_path):
+    """A row is there after it was added; the same run is found again, another one is not."""
+    done = RunResult("kg", "pull", 1.0, "sleep", 0, throughput=5.5, limit=10.0, messages=7)
+    Table(tmp_path).add(done)
+    again = Table(tmp_path)
+    assert [done] == again.rows
+    assert again.find(RunResult("kg", "pull", 1.0, "sleep", 0)) == done
+    assert again.find(RunResult("kg", "pull", 1.0, "sleep", 1)) is None
+    assert again.find(RunResult("kg", "pull", 1.0, "sleep", 0, offered=0.0)) is None
+    header = (tmp_path / "results.csv").read_text().splitlines()[0]
+    asked = "scheme,placement,delay,hetero,seed,throughput,limit,p50,p95,p99,copies,state_bytes"
+    assert header.startswith(asked)
+
+
+def test_a_series_of_a_way_is_kept_once(tmp_path):
+    """The newest, beside those of other ways."""
+    series = SlotSeries(tmp_path)
+    series.put("kg", [_slot(1, [8, 4]), _slot(2, [5, 5])], 200)
+    series.put("cg-pull", [_slot(1, [5, 5])], 200)
+    series.put("kg", [_slot(1, [4, 4])], 200)
+    rows = [(row["scheme"], row["slot"], float(row["of_limit_at_work"])) for row in series.rows()]
+    assert [("cg-pull", "1", 1.0), ("kg", "1", 1.25)] == rows
+
+
+def test_the_report_of_some_rows(tmp_path):
+    """Medians and ranges; figures as pictures and as drawings, and a page with all of them."""
+    rows = []
+    for hetero in ("no", "sleep"):
+        for way in WAYS:
+            for seed, rate in enumerate((100.0, 120.0, 150.0)):
+                own = {"throughput": rate, "limit": 200.0, "copies": 1.1, "state_bytes": 1e6}
+                own["working"] = rate + (40 if way != "kg" else 0)
+                rows.append(RunResult(way, "pull", 1.0, hetero, seed, **own))
+                rows.append(RunResult(way, "pull", 0.1, hetero, seed, **own))
+            slow = {"p50": 1.0, "p95": 2.0, "p99": 3.0, "offered": 80.0}
+            rows += [RunResult(way, "pull", delay, hetero, 0, **slow) for delay in (0.1, 1.0)]
+    SlotSeries(tmp_path).put("kg", [_slot(1, [8, 4])], 200)
+    SlotSeries(tmp_path).put("cg-pull", [_slot(1, [5, 5])], 200)
+    lines = summary(rows)
+    assert 4 * len(WAYS) == len(lines)
+    assert (120.0, 100.0, 150.0) == (
+        lines[0].throughput.middle,
+        lines[0].throughput.least,
+        lines[0].throughput.most,
+    )
+    assert ["60%", "60% (50-75%)"] == lines[0].cells()[3:5]
+    assert ["60%", "80% (70-95%)"] == lines[1].cells()[3:5]
+    assert (1.0, 4 / 3) == (lines[0].against_kg.middle, lines[1].against_kg.middle)
+    assert 1.0 == lines[1].clock_against_kg.middle
+    assert (200 / 120, 200 / 150) == (
+        lines[1].most_against_kg.middle,
+        lines[1].most_against_kg.least,
+    )
+    write_report(lines, GridSettings(), tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    for name in ("share", "throughput", "latency", "latency-delays", "changing"):
+        assert {f"{name}.png", f"{name}.svg"} <= names
+    page = (tmp_path / "report.html").read_text()
+    assert 5 == page.count("data:image/png;base64,")
+    assert "CG, delegated" in page
+
+
+def test_one_delay_needs_no_figure_over_delays(tmp_path):
+    """The part of the limit is told all the same; of nothing there is nothing to see."""
+    row = RunResult("kg", "pull", 1.0, "sleep", 0, throughput=5.5, limit=10.0, messages=7)
+    write_report(summary([row]), GridSettings(), tmp_path)
+    assert {"report.html", "share.png", "share.svg"} == {path.name for path in tmp_path.iterdir()}
+    write_report([], GridSettings(), tmp_path)
+    assert "data:image" not in (tmp_path / "report.html").read_text()
+
+
+@pytest.fixture
+def family():
+    """A process and one that it has started."""
+    sleep = [sys.executable, "-c", "import time; time.sleep(1000)"]
+    start = f"import subprocess; child = subprocess.Popen({sleep}); print(child.pid, flush=True)"
+    command = [sys.executable, "-c", f"{start}; child.wait()"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as parent:
+        yield [parent.pid, int(parent.stdout.readline())]
+        os.killpg(parent.pid, signal.SIGKILL)
+
+
+def are_paused(processes):
+    """Whether each of them is, as the kernel says."""
+    states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][1] for pid in processes]
+    return [state == "T" for state in states]
+
+
+def test_a_slowed_process_gets_its_part_of_the_time(family):
+    """And all that it has started."""
+    turns = []
+
+    def wait(seconds):
+        is_pause = len(turns) % 2 == 1
+        until(lambda: are_paused(family) == [is_pause] * 2)
+        turns.append(seconds)
+        return len(turns) > 6
+
+    pause_in_turns(family[:1], 0.3, wait)
+    assert 7 == len(turns)
+    assert 0.3 == pytest.approx(sum(turns[:6:2]) / sum(turns[:6]))
+
+
+def test_who_was_slowed_runs_afterwards(family):
+    """However it ends."""
+
+    def fail():
+        with slowed(family[:1], 0.3):
+            until(lambda: all(are_paused(family)))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    until(lambda: not any(are_paused(family)))
+
+
+def test_the_place_of_a_process_that_is_gone_is_taken(tmp_path):
+    """So that there are never more machines than processes."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (tmp_path / "0").symlink_to(str(gone.pid))
+    (tmp_path / "1").symlink_to("1")
+    assert 0 == ByProcess(str(tmp_path)).number()
+    assert 0 == ByProcess(str(tmp_path)).number()
+
+
+def test_a_pause_is_no_work():
+    """Whoever may be paused counts only what it slept in quanta."""
+    machines = Machines(service=0.001, speeds=(1.0,), place=_First(), may_be_paused=True)
+    begin = time.perf_counter()
+    machines.work(50, begin)
+    assert time.perf_counter() - begin >= 0.045
+
+
+class _First:
+    def number(self):
+        return 0
+
+
+def test_a_finished_folder_is_told_of_without_a_broker(tmp_path, monkeypatch):
+    """Nothing is run; what fails is told in a sentence, and leaves what was measured."""
+
+    def no_broker(*_):
+        raise ValueError("no broker here")
+
+    monkeypatch.setattr("steelyard.deployment.broker.running_broker", no_broker)
+    arguments = "--workers 4 --messages 20000 --hetero --delays 1 --repetitions 1 --schemes"
+    command = ["deploy", "--out", str(tmp_path), *arguments.split()]
+    setting = GridSettings(workers=4, delays=(1.0,), ways=("kg",), repetitions=1, choices=1)
+    for run in planned(replace(setting, messages=20000, homogeneous=False), ["tw"]):
+        Table(tmp_path).add(replace(run.outcome, throughput=5.0, limit=10.0))
+    told = CliRunner().invoke(app, [*command, "kg"])
+    assert told.exit_code == 0, told.output
+    assert "4 workers, a quarter at 30 %" in told.output
+    assert "…" not in told.output, "all of it fits 80 columns"
+    assert (tmp_path / "report.html").exists()
+    (tmp_path / "report.html").unlink()
+    failed = CliRunner().invoke(app, [*command, "kg,sg"])
+    assert failed.exit_code != 0
+    assert "no broker here" in failed.output
+    assert (tmp_path / "report.html").exists()
+
+
+@pytest.mark.deployment
+@pytest.mark.slow
+def test_a_small_deployment(tmp_path):
+    """From the command line, on a broker of its own: latencies, changes, paused executors."""
+    arguments = "--workers 4 --messages 20000 --hetero --delays 1 --repetitions 1"
+    few = ("kg", "pkg", "sg", "cg-pull", "cg-delegated")
+    command = [sys.executable, "-m", "steelyard.cli", "deploy", "--out", str(tmp_path / "out")]
+    ran = subprocess.run(
+        [*command, *arguments.split(), "--schemes", ",".join(few)],
+        capture_output=True,
+        text=True,
+        timeout=1500,
+        check=False,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    with (tmp_path / "out" / "results.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    by = {(row["scheme"], row["hetero"]): row for row in rows if not row["offered"]}
+    for way in few:
+        row = by[way, "sleep"]
+        assert 0 < float(row["throughput"]) < float(row["limit"])
+        assert float(row["copies"]) >= 0.999
+        assert float(row["state_bytes"]) > 0
+    assert float(by["kg", "sleep"]["copies"]) == pytest.approx(1)
+    copies = {way: float(by[way, "sleep"]["copies"]) for way in few}
+    assert copies["sg"] > max(1.1, *(copies[way] for way in few if way != "sg"))
+    assert {"kg", "cg-pull", "cg-delegated"} <= {way for way, how in by if how == "executors"}
+    latencies = [row for row in rows if row["offered"]]
+    assert len(latencies) == len(few)
+    for row in latencies:
+        assert 0 < float(row["p50"]) <= float(row["p95"]) <= float(row["p99"]) < 60
+    assert (tmp_path / "out" / "report.html").exists()
+    assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if _is_broker(path, tmp_path)]
+
+
+def _is_broker(path, folder):
+    try:
+        return b"kafka.Kafka" in path.read_bytes() and str(folder).encode() in path.read_bytes()
+    except OSError:
+        return False

@@ -1,0 +1,98 @@
+"""Figures from counts of counts are those of the plain counts."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steelyard.datasets import zipf_ranks
+from steelyard.doctor.advice import Job
+from steelyard.doctor.counts import TOP, KeyCounts
+from steelyard.doctor.examination import examined
+from steelyard.doctor.skew import entropy, zipf_exponent
+from tests.strategies import KEY_COUNTS
+
+
+@given(KEY_COUNTS, st.integers(1, 30))
+def test_messages_keys_and_shares_are_exact(plain, workers):
+    """As a Counter has them: messages, keys, p1, the hottest keys, the ten hottest together."""
+    counts = KeyCounts.of(plain, workers)
+    best = Counter(plain).most_common()
+    assert sum(plain.values()) == counts.messages
+    assert len(plain) == counts.keys
+    assert best[0][1] == counts.hottest
+    assert [number for _, number in best[:TOP]] == [top.messages for top in counts.top]
+    assert all(plain[top.name[0]] == top.messages for top in counts.top)
+    assert sum(number for _, number in best[:10]) == counts.of_first(10)
+    for parts in (counts.by_bucket, counts.by_partition):
+        assert counts.messages == parts.sum()
+    assert counts.keys == counts.keys_by_bucket.sum()
+
+
+@given(KEY_COUNTS)
+def test_entropy_is_that_of_the_shares(plain):
+    """From the counts of counts as from the shares themselves; at most that of equal keys."""
+    counts = KeyCounts.of(plain, workers=1)
+    total = sum(plain.values())
+    wanted = -sum(c / total * math.log2(c / total) for c in plain.values())
+    assert wanted == pytest.approx(entropy(counts), abs=1e-9)
+    assert entropy(counts) <= math.log2(counts.keys) + 1e-9
+
+
+@given(KEY_COUNTS)
+def test_a_stream_has_the_counts_it_is_made_from(plain):
+    """Every message once, whatever its place; drawn ones are of keys that are there."""
+    counts = KeyCounts.of(plain, workers=1)
+    numbers = np.bincount(counts.stream(most=10**9), minlength=counts.keys)
+    assert sorted(plain.values(), reverse=True) == numbers.tolist()
+    drawn = counts.stream(most=5)
+    assert min(5, counts.messages) == drawn.size
+    assert 0 <= drawn.min() <= drawn.max() < counts.keys
+
+
+@given(KEY_COUNTS)
+def test_the_curve_falls_from_the_hottest_key_to_the_last(plain):
+    """Ranks rise, counts fall, and both ends are there."""
+    curve = KeyCounts.of(plain, workers=1).curve()
+    ranks, numbers = zip(*curve, strict=True)
+    assert sorted(set(ranks)) == list(ranks)
+    assert sorted(numbers, reverse=True) == list(numbers)
+    assert (1, max(plain.values())) == curve[0]
+    assert (len(plain), min(plain.values())) == curve[-1]
+
+
+@pytest.mark.parametrize("skew", [0.0, 0.6, 1.0, 1.6])
+def test_the_fit_finds_the_exponent_of_a_zipf_stream(skew):
+    """Within what a million messages tell; uniform keys are Zipf 0."""
+    counted = np.bincount(zipf_ranks(1_000_000, skew, keys=2_000, seed=3))
+    plain = {str(key): int(number) for key, number in enumerate(counted) if number}
+    assert zipf_exponent(KeyCounts.of(plain, workers=1)) == pytest.approx(skew, abs=0.05)
+
+
+def test_one_key_has_no_exponent():
+    """A single key is on no curve."""
+    assert zipf_exponent(KeyCounts.of({"all": 7}, workers=1)) is None
+
+
+def test_many_ranks_are_added_up_as_few_are():
+    """Beyond the table a closed form takes over, and the fit does not notice."""
+    keys = 50_000
+    plain = {str(rank): max(1, round(1e7 / rank)) for rank in range(1, keys + 1)}
+    assert zipf_exponent(KeyCounts.of(plain, workers=1)) == pytest.approx(1.0, abs=0.01)
+
+
+def test_nothing_is_refused():
+    """No rows, no examination: one sentence."""
+    with pytest.raises(ValueError, match="nothing to examine: the data has no rows"):
+        KeyCounts.of({}, workers=3)
+
+
+@settings(max_examples=20)
+@given(KEY_COUNTS)
+def test_p1_is_exact(plain):
+    """The share of the hottest key, as a fraction."""
+    found = examined(KeyCounts.of(plain, workers=3), Job("python", ("k",), 3))
+    assert max(plain.values()) / sum(plain.values()) == found.p1

@@ -1,0 +1,456 @@
+import json
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from steelyard.datasets import zipf_ranks
+from steelyard.hashing import buckets_of, hash_keys, mix64, spread
+from steelyard.metrics import memory_cost
+from steelyard.plans import Planner, RoutingPlan
+from steelyard.plans.routing_plan import WHOLE
+
+
+@st.composite
+def bucket_counts(draw):
+    """Counts of 64 buckets, or weights, from uniform to all in one, zeros included."""
+    skew = draw(st.floats(0, 5))
+    zeros = draw(st.integers(0, 63))
+    seed = draw(st.integers(0, 2**32))
+    weights = np.arange(1, 65) ** -skew * draw(st.sampled_from([1.0, 100.0, 1e9]))
+    weights[64 - zeros :] = 0
+    weights[0] *= draw(st.sampled_from([1, 10_000]))
+    whole = draw(st.booleans())
+    return np.random.default_rng(seed).permutation(np.floor(weights * 10) if whole else weights)
+
+
+PLANNERS = st.builds(
+    lambda bins, epsilon, weights, decay: Planner(
+        bins, epsilon, buckets=64, capacities=weights and weights[:bins], decay=decay
+    ),
+    decay=st.sampled_from([0, 0.5, 0.9, 1]),
+    bins=st.integers(1, 64),
+    epsilon=st.sampled_from([1e-12, 0.001, 0.01, 0.1, 1.0, 10.0]),
+    weights=st.one_of(
+        st.none(),
+        st.lists(st.floats(0.1, 10), min_size=64, max_size=64),
+        st.lists(st.floats(1e-6, 1e6), min_size=64, max_size=64),
+    ),
+)
+
+
+@given(PLANNERS, st.lists(bucket_counts(), min_size=1, max_size=4))
+def test_no_bin_gets_more_than_its_room(planner, slots):
+    """Whatever the counts, the plan before and the capacities: (1 + epsilon) of the share."""
+    room = (1 + planner.epsilon) * planner.capacities / planner.capacities.sum()
+    for counts in slots:
+        plan = planner.update(counts)
+        assert (plan.shares <= room * (1 + 1e-6) + 1e-6).all()
+
+
+@given(PLANNERS, st.lists(bucket_counts(), min_size=1, max_size=3))
+def test_a_bucket_goes_somewhere_whole(planner, slots):
+    """The weights of a bucket's cells add up to one, on different bins, each worth having."""
+    for counts in slots:
+        plan = planner.update(counts)
+        for bucket in range(plan.buckets):
+            cells = plan.cells(bucket)
+            assert sum(cell.weight for cell in cells) == pytest.approx(1)
+            assert len(cells) == len({cell.bin for cell in cells}) == plan.copies[bucket]
+            assert all(cell.weight > 0 for cell in cells)
+
+
+@given(PLANNERS, bucket_counts())
+def test_a_plan_is_a_pure_function(planner, counts):
+    """The same counts give the same plan, by another planner and after a detour by JSON."""
+    plan = planner.update(counts)
+    again = Planner(planner.bins, planner.epsilon, 64, planner.capacities)
+    assert plan == again.update(counts)
+    assert hash(plan) == hash(again.plan)
+    restored = RoutingPlan.from_json(plan.to_json())
+    assert plan == restored
+    assert plan.version == restored.version
+    assert plan.shares.tolist() == restored.shares.tolist()
+
+
+@given(PLANNERS, bucket_counts())
+def test_nothing_moves_while_the_counts_stay(planner, counts):
+    """The same counts again change nothing."""
+    plan = planner.update(counts)
+    again = planner.update(counts)
+    assert again.moved_from(plan, counts) <= 1e-9
+    assert again.copies.tolist() == plan.copies.tolist()
+    assert again.version == plan.version + (plan != again)
+
+
+@given(PLANNERS, st.lists(bucket_counts(), min_size=2, max_size=4))
+def test_nothing_moves_after_a_change(planner, slots):
+    """A plan that was made from another stays as well."""
+    planner = Planner(planner.bins, planner.epsilon, 64, planner.capacities, decay=0)
+    for counts in slots:
+        plan = planner.update(counts)
+    again = planner.update(counts)
+    assert again.moved_from(plan, counts) <= 1e-9
+    assert again.copies.tolist() == plan.copies.tolist()
+
+
+@pytest.mark.parametrize(
+    ("bins", "epsilon", "counts"),
+    [
+        (4, 0.001, [10, 1, 1, 6, 6, 3, 10, 6]),
+        (4, 0.01, [0, 1, 0, 5, 3, 0, 7, 5, 7, 3, 6]),
+        (11, 0.01, [4, 10, 1, 1, 11, 7, 1, 8, 3, 3, 2]),
+    ],
+)
+def test_split_buckets_that_fill_a_bin_stay(bins, epsilon, counts):
+    """The rounded weights of several cells fit into a bin that they fill."""
+    planner = Planner(bins, epsilon, len(counts), decay=0)
+    plan = planner.update(counts)
+    assert len(plan.splits) > 1
+    assert plan == planner.update(counts)
+
+
+@given(PLANNERS, bucket_counts(), bucket_counts())
+def test_a_planner_resumes_exactly(planner, counts, more):
+    """Saved as JSON and resumed, it plans on as if nothing had happened."""
+    planner.update(counts)
+    resumed = Planner.resume(json.loads(json.dumps(planner.save())))
+    expected, actual = planner.update(more), resumed.update(more)
+    assert expected == actual
+    assert expected.version == actual.version
+    fresh = Planner.resume(Planner(3, buckets=64).save())
+    assert fresh.plan == Planner(3, buckets=64).plan
+
+
+@given(
+    PLANNERS, bucket_counts(), st.lists(st.tuples(st.integers(0, 63), st.integers(0, 2**64 - 1)))
+)
+def test_routing_follows_the_cells(planner, counts, messages):
+    """The vectorised look-up and a walk over the cells agree on every message."""
+    plan = planner.update(counts)
+    expected = []
+    for bucket, salt in messages:
+        left = (salt >> 32) / 2**32
+        for cell in plan.cells(bucket):
+            left -= cell.weight
+            if left < -1e-12 or cell == plan.cells(bucket)[-1]:
+                expected.append(cell.bin)
+                break
+    buckets = np.array([bucket for bucket, _ in messages], np.int64)
+    salts = np.array([salt for _, salt in messages], np.uint64)
+    assert expected == plan.route(buckets, salts).tolist()
+    assert expected == plan.route(buckets, salts.view(np.int64)).tolist()
+
+
+@settings(max_examples=20)
+@given(PLANNERS, bucket_counts())
+def test_messages_arrive_as_the_weights_say(planner, counts):
+    """Of many messages of a bucket each cell gets its weight."""
+    assume(counts.any())
+    plan = planner.update(counts)
+    bucket = int(counts.argmax())
+    routed = plan.route(np.full(20_000, bucket), spread(np.arange(20_000)))
+    got = np.bincount(routed, minlength=plan.bins) / 20_000
+    for cell in plan.cells(bucket):
+        assert got[cell.bin] == pytest.approx(cell.weight, abs=1e-3)
+
+
+@pytest.fixture(scope="module", params=[1.0, 2.0], ids=["Zipf 1", "Zipf 2"])
+def stream(request):
+    """2 M messages of 100,000 keys: skew, ranks and buckets."""
+    ranks = zipf_ranks(2_000_000, request.param, seed=3)
+    return request.param, ranks, buckets_of(hash_keys(pa.array(ranks, pa.int64())), 8192)
+
+
+def running_salts(buckets):
+    """Salts that spread the messages of every bucket evenly."""
+    order = np.argsort(buckets, kind="stable")
+    starts = np.searchsorted(buckets[order], np.arange(8192))
+    running = np.empty(buckets.size, np.int64)
+    running[order] = np.arange(buckets.size) - starts[buckets[order]]
+    return spread(running)
+
+
+@pytest.mark.parametrize("bins", [24, 100])
+def test_plans_from_true_counts(stream, bins):
+    """The largest bin has at most 1.01 of its share, and few keys are copied."""
+    skew, ranks, buckets = stream
+    plan = Planner(bins).update(np.bincount(buckets, minlength=8192))
+    assert plan.shares.max() * bins <= 1.01 + 1e-6
+    routed = plan.route(buckets, running_salts(buckets))
+    assert np.bincount(routed).max() / ranks.size * bins <= 1.0105
+    assert memory_cost(ranks, routed, bins) <= (1.05 if skew == 1.0 else 1.2)
+
+
+def test_weights_are_exact_where_it_matters(stream):
+    """Every bin's real share is within 1/10,000 of the stream of what the plan expected."""
+    _, ranks, buckets = stream
+    plan = Planner(100).update(np.bincount(buckets, minlength=8192))
+    got = np.bincount(plan.route(buckets, running_salts(buckets)), minlength=100) / ranks.size
+    assert np.abs(got - plan.shares).max() <= 1e-4
+
+
+def test_capacities_are_followed():
+    """A bin with three times the capacity gets three times the stream."""
+    counts = np.bincount(buckets_of(mix64(np.arange(100_000, dtype=np.uint64)), 8192))
+    plan = Planner(4, capacities=[3, 1, 1, 1]).update(counts)
+    assert plan.shares.round(2).tolist() == pytest.approx([0.5, 0.1667, 0.1667, 0.1667], abs=0.01)
+
+
+def test_a_new_hot_key_moves_little_else(stream):
+    """When a light bucket becomes hot, about as much moves as it brings."""
+    _, _, buckets = stream
+    counts = np.bincount(buckets, minlength=8192).astype(float)
+    planner = Planner(24, decay=0)
+    before = planner.update(counts)
+    light = int(np.argsort(counts)[4000])
+    counts[light] += 0.1 * counts.sum()
+    after = planner.update(counts)
+    assert len(after.splits[light]) >= 2
+    assert after.moved_from(before, counts) < 0.25
+
+
+def test_what_moves_is_what_goes_elsewhere():
+    """Whole and split buckets, against the bins that messages really go to."""
+    one = RoutingPlan.from_cells(3, [[(0, WHOLE)], [(0, WHOLE // 2), (1, WHOLE)], [(2, WHOLE)]])
+    two = RoutingPlan.from_cells(3, [[(1, WHOLE)], [(0, WHOLE // 4), (2, WHOLE)], [(2, WHOLE)]])
+    assert 0.5 * 1 + 0.25 * 0.75 == two.moved_from(one, [50, 25, 25])
+    assert 0 == one.moved_from(one, [50, 25, 25]) == one.moved_from(two, [0, 0, 0])
+
+
+def test_heavy_buckets_keep_their_bins_when_they_change_places():
+    """The hotter one chooses first, but from the bins that it has."""
+    counts = np.full(64, 5.0)
+    counts[3], counts[9] = 300, 290
+    planner = Planner(12, buckets=64, decay=0)
+    before = planner.update(counts)
+    counts[3], counts[9] = 290, 300
+    after = planner.update(counts)
+    assert after.moved_from(before, counts) < 0.05
+
+
+def test_bulky_buckets_come_before_light_ones(stream):
+    """Otherwise light ones would leave them no bin with room, and they would be split."""
+    skew, _, buckets = stream
+    plan = Planner(100).update(np.bincount(buckets, minlength=8192))
+    assert plan.bins_of.size - 8192 <= (30 if skew == 1.0 else 90)
+
+
+def test_first_choices_follow_capacities():
+    """Before any count a bin of nine times the capacity has nine times the buckets."""
+    plan = Planner(2, capacities=[9, 1]).plan
+    assert np.bincount(plan.bins_of)[0] / 8192 == pytest.approx(0.9, abs=0.02)
+
+
+def test_old_counts_fade():
+    """With decay 0 only the last counts matter; with decay the past lingers."""
+    first, second = np.zeros(64), np.zeros(64)
+    first[0], second[1] = 100, 100
+    forgetful, mindful = Planner(4, buckets=64, decay=0), Planner(4, buckets=64)
+    for planner in (forgetful, mindful):
+        planner.update(first)
+        planner.update(second)
+    assert [1] == list(forgetful.plan.splits)
+    assert [0, 1] == sorted(mindful.plan.splits)
+
+
+def test_before_any_count_every_bucket_is_whole():
+    """A plan of nothing is key grouping."""
+    planner = Planner(24)
+    assert (planner.plan.copies == 1).all()
+    assert planner.plan == planner.update(np.zeros(8192))
+    assert 24 == np.unique(planner.plan.bins_of).size
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"bins": 0}, "bins must be a whole number"),
+        ({"bins": 4, "epsilon": 0}, "epsilon must be a number above 0 and at most 10, got 0"),
+        ({"bins": 4, "buckets": 3}, "buckets must be at least the number of bins, 4,.* got 3"),
+        ({"bins": 4, "decay": 2}, "decay must be a number at least 0 and at most 1, got 2"),
+        ({"bins": 2, "capacities": [1]}, r"one number for each of 2 bins, got shape \(1,\)"),
+        ({"bins": 2, "capacities": [1, 0]}, "capacities must be positive numbers, got 0.0 at 1"),
+    ],
+)
+def test_bad_planners(arguments, sentence):
+    """The sentence says what is wrong and what would be right."""
+    with pytest.raises(ValueError, match=sentence):
+        Planner(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("counts", "sentence"),
+    [
+        (np.ones(3), r"one number for each of 64 buckets, got shape \(3,\)"),
+        (np.full(64, -1), "numbers from 0 to 1e300, got -1.0 at 0"),
+        (np.full(64, np.nan), "numbers from 0 to 1e300, got nan at 0"),
+        (np.full(64, 1e308), r"numbers from 0 to 1e300, got 1e\+308 at 0"),
+    ],
+)
+def test_bad_counts(counts, sentence):
+    """Counts are one non-negative number per bucket."""
+    with pytest.raises(ValueError, match=sentence):
+        Planner(2, buckets=64).update(counts)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"bins": 1}'])
+def test_what_is_not_a_plan(text):
+    """Other JSON is not taken for a plan."""
+    with pytest.raises(ValueError, match="this is not the JSON of a routing plan"):
+        RoutingPlan.from_json(text)
+
+
+@pytest.mark.parametrize(
+    "buckets",
+    [
+        [5],
+        [-1],
+        [99999999999],
+        [0.5],
+        [[]],
+        [[0.7, WHOLE]],
+        [[0, 10, 1, 20]],
+        [[0, WHOLE, 1, 10]],
+        [[0, 10, 1]],
+        ["x"],
+    ],
+)
+def test_a_broken_plan_is_not_read(buckets):
+    """Cells must name bins and end, rising, at the whole."""
+    text = json.dumps({"bins": 2, "buckets": buckets, "shares": [0.5, 0.5], "version": 1})
+    with pytest.raises(ValueError, match="this is not the JSON of a routing plan"):
+        RoutingPlan.from_json(text)
+
+
+def test_a_plan_of_another_size_is_not_resumed():
+    """A planner goes on only with a plan for its own bins and buckets."""
+    saved = Planner(2, buckets=64).save()
+    other = Planner(3, buckets=64)
+    other.update(np.ones(64))
+    with pytest.raises(ValueError, match="for 2 bins and 64 buckets cannot resume a plan for 3"):
+        Planner.resume({**saved, "plan": other.plan.to_json()})
+    shares = json.dumps({"bins": 2, "buckets": [0], "shares": [1], "version": 1})
+    with pytest.raises(ValueError, match="this is not the JSON of a routing plan"):
+        RoutingPlan.from_json(shares)
+
+
+@pytest.mark.parametrize(
+    ("buckets", "salts", "error"),
+    [
+        (np.array([0]), np.array([0.5]), TypeError),
+        (np.array([0]), np.array([1], np.int32), TypeError),
+        (np.array([0.0]), np.array([1]), TypeError),
+        (np.array([-1]), np.array([1]), IndexError),
+        (np.array([64]), np.array([1]), IndexError),
+    ],
+)
+def test_bad_messages(buckets, salts, error):
+    """Only whole numbers of buckets that exist and 64-bit salts are routed."""
+    with pytest.raises(error):
+        Planner(2, buckets=64).plan.route(buckets, salts)
+
+
+def test_plans_over_other_buckets_cannot_be_compared():
+    """How much moved is asked of plans over the same buckets."""
+    with pytest.raises(ValueError, match="plans over 64 and 32 buckets cannot be compared"):
+        Planner(2, buckets=64).plan.moved_from(Planner(2, buckets=32).plan, np.ones(64))
+
+
+def described(counts, bins=4, **settings):
+    """What a plan for these counts says of itself."""
+    return Planner(bins, buckets=len(counts), **settings).update(counts).describe()
+
+
+@given(PLANNERS, bucket_counts(), bucket_counts())
+def test_a_description_agrees_with_the_plan(planner, counts, more):
+    """Every number of it, from the cells, for the counts that have not faded yet."""
+    planner.update(counts)
+    plan = planner.update(more)
+    seen = counts * planner.decay + more
+    assume(seen.any())
+    description = plan.describe()
+    share = planner.capacities / planner.capacities.sum()
+    assert {hot.bucket: hot.workers for hot in description.hot} == {
+        bucket: len(cells) for bucket, cells in plan.splits.items()
+    }
+    shares = [hot.share for hot in description.hot]
+    assert shares == sorted(shares, reverse=True)
+    assert shares == pytest.approx([seen[hot.bucket] / seen.sum() for hot in description.hot])
+    assert description.by_plan == pytest.approx((plan.shares_of(seen) / share).max())
+    used = np.flatnonzero(seen)
+    assert description.bucket_copies == sum(len(plan.cells(b)) for b in used)
+    assert description.copies_per_key == plan.copies[used].mean()
+
+
+def test_key_grouping_is_the_bucket_modulo_the_workers():
+    """Against a fair share that follows the capacities."""
+    counts = [30, 10, 0, 10, 30, 0, 10, 10]  # workers 0 to 3 get 60, 10, 10 and 20 of 100
+    assert 0.6 / 0.25 == pytest.approx(described(counts).by_key_grouping)
+    uneven = described(counts, capacities=[6, 2, 1, 1])
+    assert 0.2 / 0.1 == pytest.approx(uneven.by_key_grouping)
+    assert uneven.by_plan <= 1.01 + 1e-9
+
+
+def test_a_description_is_read_at_a_glance():
+    """At most ten hot buckets are listed, in lines of no more than 80 characters."""
+    counts = np.concatenate((np.arange(12.0, 0, -1) * 1e5, np.ones(2**18 - 12)))
+    lines = str(described(counts, bins=1000)).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "  and 2 more" == lines[-1]
+    assert 15 == len(lines)
+    assert "hot              no bucket is split" == str(described(np.ones(64))).splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("plan", "sentence"),
+    [
+        (RoutingPlan.from_cells(2, [[(0, WHOLE)]]), "read from JSON or made from cells does not"),
+        (RoutingPlan.from_json(Planner(2).plan.to_json()), "read from JSON or made from cells"),
+        (Planner(2).plan, "this plan was made before anything was counted; give counts to"),
+    ],
+    ids=["cells", "JSON", "no counts"],
+)
+def test_a_plan_that_knows_no_counts_cannot_be_described(plan, sentence):
+    """The sentence says why, and what to do."""
+    with pytest.raises(ValueError, match=sentence):
+        plan.describe()
+
+
+def test_counts_are_no_part_of_a_plans_value():
+    """Not of its equality, hash, JSON or repr; copies and resumed planners keep them."""
+    planner = Planner(4, buckets=64)
+    plan = planner.update(np.arange(64.0))
+    bare = replace(plan, counts=None, fair=None)
+    assert (plan, hash(plan), plan.to_json(), repr(plan)) == (
+        bare,
+        hash(bare),
+        bare.to_json(),
+        repr(bare),
+    )
+    description = plan.describe()
+    assert description == replace(plan, version=7).describe()
+    assert description == pickle.loads(pickle.dumps(plan)).describe()
+    assert description == Planner.resume(json.loads(json.dumps(planner.save()))).plan.describe()
+    full = Planner(24).update(np.ones(8192))
+    assert len(pickle.dumps(full)) - len(pickle.dumps(replace(full, counts=None))) < 70_000
+
+
+@given(PLANNERS, bucket_counts(), st.sets(st.integers(0, 63)))
+def test_buckets_can_be_made_whole(planner, counts, whole):
+    """Those that are named go where their largest part went; the others stay as they are."""
+    plan = planner.update(counts)
+    made = plan.with_whole(whole)
+    for bucket in range(64):
+        cells = plan.cells(bucket)
+        if bucket in whole and len(cells) > 1:
+            (cell,) = made.cells(bucket)
+            assert cell.weight == 1
+            assert cell.bin == max(cells, key=lambda own: own.weight).bin
+        else:
+            assert made.cells(bucket) == cells
+    assert made.shares == pytest.approx(made.shares_of(plan.counts))

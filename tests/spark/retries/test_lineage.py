@@ -1,0 +1,433 @@
+"""Which columns are sure to be the same when a task is run again; what is not known is doubted."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from steelyard.spark.retries import known_functions as known
+from steelyard.spark.retries.lineage import SOURCES, Lineage
+from steelyard.spark.retries.plan_text import Step, analyzed_plan
+from steelyard.spark.retries.repeated import repeated
+from steelyard.spark.retries.rows import Kind
+from steelyard.spark.retries.steps import STEPS
+
+ALL = {"id", "page", "small", "part", "price", "parts", "at"}
+
+
+@pytest.fixture(scope="module")
+def files(spark, tmp_path_factory):
+    """Rows in Parquet files."""
+    path = str(tmp_path_factory.mktemp("lineage") / "rows")
+    spark.range(0, 20, 1, 2).selectExpr(
+        "id",
+        "id % 7 AS page",
+        "cast(id % 3 AS int) AS small",
+        "id * 0.5D AS part",
+        "cast(id AS decimal(10, 2)) AS price",
+        "array(id, id + 1) AS parts",
+        "timestamp_seconds(id) AS at",
+    ).write.parquet(path)
+    return spark.read.parquet(path)
+
+
+def over(*order):
+    """A window of each page, in some order."""
+    return Window.partitionBy("page").orderBy(*order)
+
+
+def by_page(f, *results):
+    """Aggregates of each page."""
+    return f.groupBy("page").agg(*results)
+
+
+def python(f):
+    """A column made by Python, and one that is not."""
+    return f.select("id", F.udf(lambda n: n, "long")("id").alias("made"))
+
+
+def sql(f, query):
+    """A query on the rows."""
+    return f.sparkSession.sql(query, rows=f)
+
+
+CASES = {
+    "files": (ALL, lambda f: f),
+    "computed": (
+        {"a", "b", "c"},
+        lambda f: f.selectExpr(
+            "upper(string(id)) AS a",
+            "CASE WHEN id > 3 AND part BETWEEN 1 AND 2 THEN id ELSE -1 END AS b",
+            "transform(parts, x -> x + 1)[0] AS c",
+        ),
+    ),
+    "shuffled": (ALL, lambda f: f.repartition(3).repartition(2, "page").coalesce(1)),
+    "sorted": (ALL, lambda f: f.orderBy("part")),
+    "by id": (ALL, lambda f: f.repartitionById(3, F.col("small"))),
+    "cached": (ALL, lambda f: f.repartition(2).cache()),
+    "filtered": (ALL, lambda f: f.where("id > 3 AND page IN (1, 2)").dropna()),
+    "exploded": ({*ALL, "one"}, lambda f: f.withColumn("one", F.explode("parts"))),
+    "joined": (
+        {*ALL, "n"},
+        lambda f: f.join(f.groupBy("page").agg(F.count("*").alias("n")), "page", "left"),
+    ),
+    "semi": (ALL, lambda f: f.join(f.where("id > 3"), "page", "left_semi")),
+    "broadcast": (
+        {*ALL, "n"},
+        lambda f: f.join(F.broadcast(f.selectExpr("id", "page AS n")), "id"),
+    ),
+    "union": (ALL, lambda f: f.union(f.repartition(2))),
+    "distinct": ({"id", "page"}, lambda f: f.select("id", "page").distinct()),
+    "all columns": ({"id", "page"}, lambda f: f.select("id", "page").dropDuplicates()),
+    "sets": (
+        {"id"},
+        lambda f: f.select("id").intersect(f.select("page")).exceptAll(f.select("id")),
+    ),
+    "exact aggregates": (
+        {"page", "n", "sum", "small", "price", "max", "any", "ids"},
+        lambda f: by_page(
+            f,
+            F.count("*").alias("n"),
+            F.sum("id").alias("sum"),
+            F.sum("small").alias("small"),
+            F.sum("price").alias("price"),
+            F.max(F.struct("part", "id")).alias("max"),
+            F.bool_or(F.col("id") > 3).alias("any"),
+            F.count_distinct("id").alias("ids"),
+        ),
+    ),
+    "rollup": (
+        {"page", "small", "n"},
+        lambda f: f.rollup("page", "small").agg(F.count("*").alias("n")),
+    ),
+    "numbered on a scan": (
+        {"id", "n", "r"},
+        lambda f: f.select("id", F.monotonically_increasing_id().alias("n"), F.rand(1).alias("r")),
+    ),
+    "numbered, then shuffled": (
+        {"page", "id", "n", "count"},
+        lambda f: f.select("page", "id", F.monotonically_increasing_id().alias("n")).join(
+            f.groupBy("page").count(), "page"
+        ),
+    ),
+    "sample of a scan": (ALL, lambda f: f.sample(0.5, seed=1)),
+    "ranked": (
+        {*ALL, "rank", "total", "so far"},
+        lambda f: (
+            f.withColumn("rank", F.rank().over(over("part")))
+            .withColumn("total", F.sum("id").over(Window.partitionBy("page")))
+            .withColumn("so far", F.sum("id").over(over("part")))
+        ),
+    ),
+    "with": (
+        {"page", "n", "m"},
+        lambda f: sql(
+            f,
+            "WITH a AS (SELECT page, count(*) AS n FROM {rows} GROUP BY page) "
+            "SELECT a.page, a.n, b.n AS m FROM a JOIN a AS b ON a.page = b.page "
+            "WHERE a.page IN (SELECT id FROM {rows}) AND EXISTS "
+            "(SELECT 1 FROM {rows} AS r WHERE r.page = a.page) "
+            "AND a.n < (SELECT max(id) FROM {rows})",
+        ),
+    ),
+    "wide": (
+        {f"c{i}" for i in range(40)} - {"c33"},
+        lambda f: f.repartition(2).select(
+            *((F.rand() if i == 33 else F.col("id") + i).alias(f"c{i}") for i in range(40))
+        ),
+    ),
+    "strange names": (
+        {"a, b", "sum(id)", "c AS d", "e "},
+        lambda f: (
+            f.groupBy("page")
+            .agg(F.sum("id"), F.first("id").alias("first(id)"))
+            .select(
+                F.col("page").alias("a, b"),
+                F.col("`sum(id)`"),
+                F.col("page").alias("c AS d"),
+                F.col("page").alias("e "),
+                F.col("`first(id)`"),
+                (F.col("`first(id)`") + 1).alias("more"),
+            )
+        ),
+    ),
+    # Steps that pick one row of several: what they pick it by is sure.
+    "duplicates": ({"page"}, lambda f: f.dropDuplicates(["page"])),
+    "duplicates, then more": (
+        {"page", "twice", "at"},
+        lambda f: (
+            f.select("page", "id")
+            .dropDuplicates(["page"])
+            .withColumn("twice", F.col("page") * 2)
+            .join(f.select("page", "at"), "page")
+        ),
+    ),
+    "row_number": (
+        {"page", "at"},
+        lambda f: (
+            f.withColumn("n", F.row_number().over(over(F.desc("at")))).where("n = 1").drop("n")
+        ),
+    ),
+    "row_number renamed": (
+        {"p", "a"},
+        lambda f: (
+            f.select("*", F.row_number().over(over("at")).alias("n"))
+            .selectExpr("page AS p", "at AS a", "n AS rank", "id")
+            .where("rank <= 2")
+            .drop("rank")
+        ),
+    ),
+    "row_number and more": (
+        set(),
+        lambda f: f.withColumn("n", F.row_number().over(over("at"))).where("n = 1 AND id > 3"),
+    ),
+    "first of a sorted frame": ({"part", "id"}, lambda f: f.orderBy("part", "id").limit(3)),
+    "limit": (set(), lambda f: f.limit(3)),
+    "limit, then shuffled": (set(), lambda f: f.limit(3).repartition(2).select("id", "page")),
+    "offset": (set(), lambda f: f.offset(3)),
+    "joined with a limit": (set(), lambda f: f.join(f.select("page").limit(3), "page")),
+    # Values that depend on the order of rows.
+    "inexact aggregates": (
+        {"page"},
+        lambda f: by_page(
+            f,
+            F.sum("part"),
+            F.avg("id"),
+            F.first("id"),
+            F.last("id"),
+            F.any_value("id"),
+            F.collect_list("id"),
+            F.collect_set("id"),
+            F.mode("id"),
+            F.max_by("id", "small"),
+            F.stddev("part"),
+            F.approx_percentile("id", 0.5),
+            F.listagg(F.col("id").cast("string")),
+        ),
+    ),
+    "computed from a sum": (
+        {"page", "n"},
+        lambda f: by_page(f, F.sum("part").alias("s"), F.count("*").alias("n")).selectExpr(
+            "page", "n", "round(s, 1) AS rounded", "s > 3 AS large"
+        ),
+    ),
+    "aggregates of a sum": (
+        {"page"},
+        lambda f: by_page(f, F.sum("part").alias("s")).groupBy("page").agg(F.max("s"), F.sum("s")),
+    ),
+    "grouped by a sum": (
+        {"page"},
+        lambda f: by_page(f, F.sum("part").alias("s")).groupBy("page", "s").count(),
+    ),
+    "joined by a sum": (
+        set(),
+        lambda f: by_page(f, F.sum("part").alias("s")).join(f.selectExpr("part AS s", "id"), "s"),
+    ),
+    "windows": (
+        ALL,
+        lambda f: (
+            f.withColumn("lag", F.lag("id").over(over("part")))
+            .withColumn("first", F.first("id").over(over("part")))
+            .withColumn("rows", F.sum("id").over(over("part").rowsBetween(-1, 0)))
+            .withColumn("fractions", F.sum("part").over(Window.partitionBy("page")))
+            .withColumn("fourth", F.ntile(4).over(over("part")))
+        ),
+    ),
+    "numbered behind a shuffle": (
+        {"id"},
+        lambda f: f.repartition(2).select(
+            "id",
+            F.monotonically_increasing_id(),
+            F.rand(1),
+            F.expr("uuid()"),
+            F.spark_partition_id(),
+            F.shuffle("parts"),
+            (F.rand(2) * 3).cast("int"),
+        ),
+    ),
+    # Rows that may be missing, each for itself: their own values are sure, sums of them are not.
+    "sample behind a shuffle": (ALL, lambda f: f.repartition(2).sample(0.5, seed=1)),
+    "filtered by chance": (
+        {"page"},
+        lambda f: f.repartition(2).where(F.rand(1) < 0.5).groupBy("page").count(),
+    ),
+    "outer join with rows that may be missing": (
+        {"id", "page"},
+        lambda f: f.select("id", "page").join(
+            f.repartition(2).where(F.rand(1) < 0.5).selectExpr("page", "at"), "page", "left"
+        ),
+    ),
+    # Whatever is not known.
+    "python": ({"id"}, python),
+    "filtered by python": ({"id"}, lambda f: python(f).where("made > 3")),
+    "grouped by python": (set(), lambda f: python(f).groupBy("made").count()),
+    "reflection": (
+        {"id"},
+        lambda f: f.selectExpr("id", "java_method('java.lang.System', 'nanoTime') AS now"),
+    ),
+    "encrypted": (
+        {"id"},
+        lambda f: f.selectExpr("id", "aes_encrypt(string(id), '0123456789abcdef') AS secret"),
+    ),
+    "mapInArrow": (set(), lambda f: f.mapInArrow(lambda batches: batches, f.schema)),
+    "mapInPandas": (set(), lambda f: f.mapInPandas(lambda frames: frames, f.schema)),
+    "applyInArrow": (
+        set(),
+        lambda f: f.groupBy("page").applyInArrow(lambda table: table, f.schema),
+    ),
+    "union with the unknown": (
+        set(),
+        lambda f: f.union(f.mapInArrow(lambda batches: batches, f.schema)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sure_columns(files, case):
+    """For many plans, the columns that a second run of a task repeats, and no others."""
+    sure, make = CASES[case]
+    frame = make(files)
+    doubts = repeated(frame).doubts
+    assert sure == {name for name in frame.columns if name not in doubts}
+
+
+def test_doubts_say_why(files):
+    """They tell what is made by chance or by order from what nobody knows."""
+    shuffled = files.repartition(2).select(F.monotonically_increasing_id().alias("n"))
+    assert repeated(shuffled).doubts["n"].kind is Kind.RANDOM
+    assert repeated(python(files)).doubts["made"].kind is Kind.UNKNOWN
+    sums = repeated(by_page(files, F.sum("part").alias("s"), F.first("id").alias("f"))).doubts
+    assert ("sum() of fractions", Kind.ORDER) == (sums["s"].why, sums["s"].kind)
+    assert ("first()", Kind.ORDER) == (sums["f"].why, sums["f"].kind)
+
+
+@pytest.mark.parametrize(
+    ("sure", "make"),
+    [
+        (ALL, lambda s: s),
+        (ALL, lambda s: s.repartition(2)),
+        ({"id"}, lambda s: s.dropDuplicates(["id"])),
+        ({"id", "at"}, lambda s: s.withWatermark("at", "1 day").dropDuplicates(["id", "at"])),
+        (
+            {"id"},
+            lambda s: s.withWatermark("at", "1 day").dropDuplicatesWithinWatermark(["id"]),
+        ),
+        (set(), lambda s: s.dropDuplicates(["id"]).withWatermark("at", "1 day")),
+        (
+            {"page", "n"},
+            lambda s: by_page(s, F.count("*").alias("n"), F.sum("part"), F.first("id")),
+        ),
+        (
+            {"window", "n"},
+            lambda s: s.withWatermark("at", "1 day")
+            .groupBy(F.window("at", "1 hour"))
+            .agg(F.count("*").alias("n")),
+        ),
+        (
+            {"at", "id", "n"},
+            lambda s: s.select("at", "id")
+            .withWatermark("at", "1 day")
+            .join(s.selectExpr("at AS then", "id AS n").withWatermark("then", "1 day"),
+                  F.expr("id = n AND at >= then - interval 1 hour")),
+        ),
+    ],
+)  # fmt: skip
+def test_streams(spark, files, tmp_path, sure, make):
+    """The same of steps that keep state."""
+    frame = make(spark.readStream.schema(files.schema).parquet(str(tmp_path)))
+    doubts = repeated(frame).doubts
+    assert sure == {name for name in frame.columns if name not in doubts} - {"then"}
+
+
+def text_of(lines):
+    """What EXPLAIN shows of a plan."""
+    plan = "\n".join(lines)
+    return (
+        f"== Analyzed Logical Plan ==\nid: bigint\n{plan}\n"
+        f"\n== Optimized Logical Plan ==\n{plan}\n\n== Physical Plan ==\nLocalTableScan [id#1L]\n"
+    )
+
+
+def sure_of(lines):
+    """The numbers of the columns that are sure; None if it cannot be read."""
+    plan = analyzed_plan(text_of(lines))
+    rows = None if plan is None else Lineage().rows(plan)
+    if rows is None or rows.ids is None:
+        return None
+    return {number for number in rows.ids if rows.doubt(number) is None}
+
+
+names = st.from_regex(r"[A-Z][A-Za-z]{2,20}", fullmatch=True)
+
+
+@given(names.filter(lambda name: name not in {*STEPS, *SOURCES}))
+def test_steps_that_are_not_known_are_never_trusted(name):
+    """Whatever stands above them, they make everything doubtful."""
+    below = ["Project [id#1L, upper(page#2) AS page#3]", f"+- {name} [id#1L, page#2], true"]
+    assert sure_of([*below, "   +- Relation [id#1L,page#2] parquet"]) == set()
+    assert sure_of(below) == set()
+    known_below = ["Project [id#1L]", "+- Filter isnotnull(id#1L)"]
+    assert sure_of([*known_below, "   +- Relation [id#1L,page#2] parquet"]) == {1}
+
+
+@given(st.from_regex(r"[a-z][a-z_]{2,20}", fullmatch=True))
+def test_functions_that_are_not_known_are_never_trusted(name):
+    """What they make is doubtful, and the columns beside it are not."""
+    lines = [f"Project [id#1L, {name}(page#2) AS made#3]", "+- Relation [id#1L,page#2] parquet"]
+    trusted = known.FUNCTIONS | known.BY_POSITION
+    assert sure_of(lines) == ({1, 3} if name in trusted else {1})
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["'Project [id#1L]", "+- Relation [id#1L] parquet"],
+        ["Project [id#1L]"],
+        ["Project [id#1L]", "Relation [id#1L] parquet"],
+        ["Project [concat(id#1L, )) AS a#2]", "+- Relation [id#1L] parquet"],
+        ["Project [id#1L, ... 3 more fields]", "+- Relation [id#1L] parquet"],
+        ["Union false, false", ":- Relation [id#1L] parquet", "+- Relation [id#2L,n#3] parquet"],
+        ["Join Inner, (id#1L = id#2L)", "+- Relation [id#1L] parquet"],
+        ["Relation parquet"],
+        [],
+    ],
+)
+def test_what_cannot_be_read_is_never_trusted(lines):
+    """Texts that are cut, or that nobody foresaw."""
+    assert not sure_of(lines)
+
+
+def test_a_text_that_is_cut_is_not_read():
+    """The physical plan comes last: without it something is missing."""
+    text = text_of(["Relation [id#1L] parquet"])
+    assert analyzed_plan(text) is not None
+    assert analyzed_plan(text.partition("== Physical")[0]) is None
+
+
+def test_no_function_is_known_in_two_ways():
+    """A name has one meaning."""
+    kinds = [known.FUNCTIONS, known.GENERATORS, known.AGGREGATES, known.RANKS]
+    kinds += [known.BY_ORDER, known.BY_POSITION]
+    names = [name for kind in kinds for name in kind]
+    assert sorted(names) == sorted(set(names))
+    assert all(re.fullmatch(r"[a-z][a-z0-9_]*", name) for name in names)
+
+
+def test_a_tree_of_steps():
+    """Children and subqueries are told apart by how far they are to the right."""
+    plan = analyzed_plan(
+        text_of(
+            [
+                "Filter (id#1L < scalar-subquery#4 [])",
+                ":  +- Aggregate [max(id#2L) AS m#3L]",
+                ":     +- Relation [id#2L] parquet",
+                "+- Relation [id#1L] parquet",
+            ]
+        )
+    )
+    inner = Step("Aggregate", "[max(id#2L) AS m#3L]", [Step("Relation", "[id#2L] parquet")])
+    outer = Step("Relation", "[id#1L] parquet")
+    assert plan == Step("Filter", "(id#1L < scalar-subquery#4 [])", [outer], [inner])

@@ -1,0 +1,103 @@
+"""The control loops of queries: they go when the query does, and faults of one stay its own."""
+
+import gc
+import shutil
+import weakref
+from pathlib import Path
+
+import pytest
+
+import steelyard as sy
+from steelyard.control.store import ControlStore
+from tests.spark.streaming.running import FILES, group, last_of, run_into, stream_of, table, truth
+from tests.waiting import until
+
+pytestmark = [
+    pytest.mark.streaming,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("state_in_rocksdb"),
+]
+
+
+def is_gone(reference):
+    """Whether nothing holds an object any more."""
+    gc.collect()
+    return reference() is None
+
+
+def test_a_query_that_is_over_keeps_no_controller(spark, rows, files, tmp_path):
+    """A controller lives while its query runs; started again, the query resumes what it learned."""
+    (tmp_path / "in").mkdir()
+    parts = sorted(Path(files).glob("*.parquet"))
+    grouped = group(stream_of(spark, tmp_path / "in"), tmp_path)
+    counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+    store, controller = grouped.control, weakref.ref(grouped.controller)
+    del grouped
+    assert is_gone(controller)
+    written = []
+    for number, part in enumerate(parts, 1):
+        shutil.copy(part, tmp_path / "in" / part.name)
+        written += run_into(tmp_path / "out", counts, tmp_path / "checkpoint")
+        until(lambda: not store.owner())
+        assert number == store.learned()["slots"]
+        assert number == len(store.history())
+    assert truth(rows) == last_of(written)
+
+
+def test_a_grouping_that_is_kept_hears_of_all_runs(spark, files, tmp_path):
+    """Its history goes on when the query is started again."""
+    (tmp_path / "in").mkdir()
+    grouped = group(stream_of(spark, tmp_path / "in"), tmp_path)
+    counts = grouped.aggregate(sy.Count())
+    for number, part in enumerate(sorted(Path(files).glob("*.parquet"))[:2], 1):
+        shutil.copy(part, tmp_path / "in" / part.name)
+        run_into(tmp_path / "out", counts, tmp_path / "checkpoint")
+        until(lambda: not grouped.control.owner())
+        assert number == len(grouped.history())
+
+
+def test_an_unreadable_owner_leaves_the_paths_of_others_alone(stream, tmp_path):
+    """A query that ends frees its own path, whatever is in the paths of others."""
+    damaged = group(stream, tmp_path / "damaged")
+    table(damaged.aggregate(sy.Count()), tmp_path / "first checkpoint")
+    until(lambda: not damaged.control.owner())
+    (tmp_path / "damaged/control/owner").write_bytes(b"\xff\xfe")
+    healthy = group(stream, tmp_path / "healthy")
+    table(healthy.aggregate(sy.Count()), tmp_path / "second checkpoint")
+    until(lambda: not (tmp_path / "healthy/control/owner").exists())
+
+
+@pytest.mark.faults
+def test_sources_that_do_not_see_new_versions_are_noticed(spark, rows, files, tmp_path, caplog):
+    """The folder was replaced by one that nobody can use: exact results, and a warning."""
+    (tmp_path / "in").mkdir()
+    parts = sorted(Path(files).glob("*.parquet"))
+    grouped = group(stream_of(spark, tmp_path / "in"), tmp_path)
+    counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
+    shutil.copy(parts[0], tmp_path / "in")
+    written = run_into(tmp_path / "out", counts, tmp_path / "checkpoint")
+    until(lambda: not grouped.control.owner())
+    shutil.rmtree(tmp_path / "control")
+    (tmp_path / "control").touch()
+    for part in parts[1:]:
+        shutil.copy(part, tmp_path / "in" / part.name)
+    written += run_into(tmp_path / "out", counts, tmp_path / "checkpoint")
+    assert truth(rows) == last_of(written)
+    until(lambda: len(grouped.history()) == FILES)
+    assert 1 == caplog.text.count("sources do not see the versions that the driver writes to")
+    assert 1 == caplog.text.count("the newest version cannot be written")
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("name", ["owner", "versions/000000009.json", "learned.json"])
+def test_damaged_files_do_not_stop_a_query(spark, rows, files, tmp_path, name):
+    """Bytes that are no text, from the start: results are exact, and the files are replaced."""
+    store = ControlStore(tmp_path / "control")
+    store.prepare()
+    (tmp_path / "control" / name).write_bytes(b"\xff\xfe{")
+    grouped = group(stream_of(spark, files), tmp_path)
+    written = table(grouped.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "checkpoint")
+    assert truth(rows) == last_of(written)
+    until(lambda: len(grouped.history()) == FILES)
+    assert store.newest() is not None
+    assert FILES == store.learned()["slots"]

@@ -1,0 +1,77 @@
+"""Workers whose partial states do not fit into one value of Spark's state."""
+
+import pytest
+from pyspark.sql import functions as F
+
+import steelyard as sy
+from tests.spark.streaming.running import kept
+from tests.waiting import PATIENCE
+
+pytestmark = [
+    pytest.mark.streaming,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("state_in_rocksdb"),
+]
+
+KEYS = 10_000
+"""Of 5 kB each: more than a worker may hold."""
+
+
+@pytest.fixture(scope="module")
+def folder(spark, tmp_path_factory):
+    """Two micro-batches: many new keys, which are all in one shard, then one of them again."""
+    folder = tmp_path_factory.mktemp("held") / "in"
+    in_one_shard = F.pmod(F.xxhash64(large("id")), F.lit(64)) == 0
+    ids = spark.range(0, 70 * KEYS, 1, 2).where(in_one_shard).limit(KEYS)
+    ids.coalesce(1).write.parquet(str(folder))
+    first = spark.read.parquet(str(folder)).limit(1)
+    first.coalesce(1).write.mode("append").parquet(str(folder))
+    return folder
+
+
+def large(column):
+    """A long text for each number."""
+    return F.rpad(F.col(column).cast("string"), 5000, "x")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sends_early"),
+    [
+        pytest.param({}, True, id="sent early"),
+        pytest.param(
+            {"time": "at", "window": "1 hour", "watermark": "1 hour"},
+            False,
+            id="held for the watermark",
+        ),
+    ],
+)
+def test_much_is_held(spark, folder, tmp_path, settings, sends_early):
+    """By one worker until its period is over, unless it can send on early; all keys are exact."""
+    stream = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1)
+    stream = stream.parquet(str(folder)).select(
+        large("id").alias("page"), "id", F.timestamp_seconds("id").alias("at")
+    )
+    asked = {"workers": 1, "placement": "delegated", "control": tmp_path / "control", **settings}
+    asked["period"] = 2
+    found = []
+
+    def write(batch, _):
+        ids = F.regexp_extract("page", "^[0-9]+", 0).cast("long")
+        rows = batch.select(ids.alias("id"), F.col("`count`")).collect()
+        found.append({row["id"]: row["count"] for row in rows})
+
+    with kept(spark, ["spark.sql.shuffle.partitions"]):
+        spark.conf.set("spark.sql.shuffle.partitions", "1")
+        results = sy.group_by(stream, "page", **asked).aggregate(sy.Count())
+        writer = results.writeStream.outputMode("update").foreachBatch(write)
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.trigger(availableNow=True).start()
+        try:
+            assert query.awaitTermination(PATIENCE), "it waits for ever"
+        finally:
+            query.stop()
+    first, second = found[:2]
+    assert bool(first) == sends_early
+    counts = {**first, **second}
+    assert KEYS == len(counts)
+    assert KEYS + 1 == sum(counts.values())

@@ -1,0 +1,26 @@
+"""Data sets made on Spark are those made in one place."""
+
+import pytest
+
+from steelyard import datasets
+from steelyard.spark.generated_messages import messages, write
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 7])
+def test_messages_are_the_same_for_any_number_of_partitions(spark, partitions):
+    """Numbers, times and keys, message by message."""
+    stream = datasets.named("wp", fraction=0.002, seed=5)
+    rows = messages(spark, stream, partitions).toArrow().sort_by("message").to_pydict()
+    whole = stream.part(0, stream.messages)
+    assert rows["message"] == list(range(44_000))
+    assert rows["time"] == whole.times.tolist()
+    assert rows["key"] == stream.key_names(whole.keys).to_pylist()
+
+
+def test_what_is_there_is_not_overwritten(spark, tmp_path):
+    """A second write to the same folder is refused by Spark, and the first stays."""
+    stream = datasets.named("zf", fraction=1e-5)
+    write(spark, stream, str(tmp_path / "zf"), partitions=2)
+    with pytest.raises(Exception, match="PATH_ALREADY_EXISTS"):
+        write(spark, stream, str(tmp_path / "zf"))
+    assert spark.read.parquet(str(tmp_path / "zf")).count() == 100

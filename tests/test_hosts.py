@@ -1,0 +1,81 @@
+"""Which hosts a server answers to."""
+
+import socket
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.hosts import Hosts
+from tests.asking import MALFORMED, OTHERS, OURS
+
+LABELS = st.sampled_from(["localhost", "127", "0", "1", "evil", "example", "me", "::1", "xn--a"])
+NAMES = st.lists(LABELS, min_size=1, max_size=5).map(".".join) | st.text(max_size=20)
+PORTS = st.sampled_from(["", ":80", ":5006", ":", ":x", ":99999999", ":80:80"])
+SELF = ("localhost", "[::1]")
+
+
+@given(NAMES, PORTS)
+def test_only_this_machine_asks_a_server_of_its_own(name, port):
+    """Whatever else is in a header; addresses that lead back to the machine are its own too."""
+    host = name + port
+    is_loopback = name.lower() in SELF or (name.startswith("127.") and _is_address(name))
+    if Hosts.of("127.0.0.1").allow(host):
+        assert is_loopback, host
+        assert port in ("", ":80", ":5006")
+    elif port in ("", ":80", ":5006"):
+        assert not is_loopback, host
+
+
+def _is_address(text):
+    try:
+        socket.inet_pton(socket.AF_INET, text)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "0.0.0.0"])  # noqa: S104
+@pytest.mark.parametrize("host", OURS)
+def test_this_machine_is_always_allowed(address, host):
+    """On whatever a server listens."""
+    host = host.format(port=5006)
+    assert Hosts.of(address).allow(host)
+    assert Hosts.of(address).allow_page(f"http://{host}", "localhost")
+
+
+@pytest.mark.parametrize("host", [*OTHERS, *MALFORMED])
+def test_others_are_not(host):
+    """Neither as hosts nor as origins of pages."""
+    hosts = Hosts.of("127.0.0.1", ["me"])
+    host = host and host.format(port=5006)
+    assert not hosts.allow(host)
+    assert not hosts.allow_page(f"http://{host}", "localhost")
+
+
+def test_a_server_of_all_addresses_answers_to_addresses_and_names_of_the_machine():
+    """A site cannot make an address its own, only a name; pages have to be of the same address."""
+    for address in ("0.0.0.0", "::", ""):  # noqa: S104
+        hosts = Hosts.of(address, ["Me.Example"])
+        for host in ("192.0.2.1:5006", "[2001:DB8::1]", socket.gethostname(), "me.example:80"):
+            assert hosts.allow(host)
+            assert hosts.allow_page(f"https://{host}", host)
+        assert not hosts.allow("evil.example")
+        assert not hosts.allow_page("http://192.0.2.7", "192.0.2.1")
+        assert not hosts.allow_page("http://evil.example", "192.0.2.1")
+        assert hosts.allow_page("http://me.example", "192.0.2.1")
+
+
+def test_a_server_of_one_address_answers_to_that():
+    """In any of its forms, and to the names of the machine."""
+    hosts = Hosts.of("2001:db8::1")
+    assert hosts.allow("[2001:0DB8:0:0::1]:5006")
+    assert hosts.allow(socket.gethostname())
+    assert not hosts.allow("[2001:db8::2]:5006")
+
+
+@pytest.mark.parametrize("name", ["", "me:80", "http://me", "me/", "*", "-", "me "])
+def test_names_that_are_none_are_refused(name):
+    """With what was given and what is allowed."""
+    with pytest.raises(ValueError, match="name must be a host name without a port, such as"):
+        Hosts.of("127.0.0.1", [name])

@@ -1,0 +1,62 @@
+"""Any text is only text, wherever it is printed."""
+
+import io
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from rich.table import Table
+
+from steelyard.cli.console import PlainConsole
+from steelyard.printable import printable
+from tests.hostile import HOSTILE, obeyed_by_a_terminal
+
+TEXTS = st.text(st.characters(), max_size=60) | st.text("[]/\\:$x\x1b\n\x9b\u202e", max_size=20)
+
+
+@given(TEXTS)
+@example(HOSTILE)
+@example("\ud800")
+def test_a_line_holds_nothing_that_a_terminal_obeys(text):
+    """It is one line, says what the text says, and stays as it is when it is escaped again."""
+    line = printable(text)
+    assert [] == obeyed_by_a_terminal(line + "\n")
+    assert "\n" not in line
+    assert line == printable(line)
+    assert line == "".join(map(printable, text))
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Z"]), max_size=60))
+def test_what_can_be_printed_stays_as_it_is(text):
+    """In any script."""
+    assert text == printable(text)
+
+
+def shown(*renderables, **settings):
+    """What a console writes to a terminal."""
+    console = PlainConsole(
+        file=io.StringIO(), force_terminal=True, color_system="truecolor", width=4000, **settings
+    )
+    console.print(*renderables, soft_wrap=True, highlight=False)
+    return console.file.getvalue()
+
+
+@given(TEXTS)
+@example(HOSTILE)
+def test_a_console_prints_text_as_text(text):
+    """Neither markup nor emoji codes are interpreted, and nothing reaches the terminal raw."""
+    assert f"{printable(text)}\n" == shown(text)
+
+
+@pytest.mark.parametrize("place", ["title", "column", "cell", "caption"])
+@given(TEXTS)
+@example(HOSTILE)
+def test_a_table_prints_text_as_text(place, text):
+    """Wherever in it the text is."""
+    table = Table(title_style="", caption_style="", header_style="")
+    table.title, table.caption = (text if place == name else None for name in ("title", "caption"))
+    table.add_column(text if place == "column" else "a column", min_width=400)
+    table.add_row(text if place == "cell" else "a cell")
+    output = shown(table)
+    assert [] == obeyed_by_a_terminal(output)
+    assert printable(text).strip() in output
