@@ -91,6 +91,9 @@ def spark(request: pytest.FixtureRequest) -> Iterator["SparkSession"]:
     server = builder.config(map=SERVER | {"spark.connect.grpc.binding.port": port}).getOrCreate()
     session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
     yield session
+    from steelyard.spark.streaming.listening import stop_listening
+
+    stop_listening(session)
     session.stop()
     server.stop()
 

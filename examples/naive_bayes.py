@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
+import steelyard as sy
 from steelyard.apps.naive_bayes import NaiveBayes
 from steelyard.datasets import zipf_ranks
 from steelyard.spark.session import STATE_IN_ROCKSDB, session
@@ -44,7 +45,7 @@ def main(spark, folder, batches=8, each=100):
         .parquet(str(folder / "texts"))
     )
     counts = bayes.counts(
-        stream, workers=4, placement="delegated", control=folder / "control", period=2
+        stream, workers=4, placement=sy.Delegated(period=2), control=folder / "control"
     )
     print(f"{'micro-batch':>11} {'texts':>7} {'counters':>9} {'accuracy':>9}")
     told = set()

@@ -32,11 +32,11 @@ def main(placement: str, given: str, master: str, files: str, control: str) -> N
     folder = Path(given)
     with session("steelyard soak", master, MORE) as spark:
         reader = spark.readStream.schema("page string, id long").option("maxFilesPerTrigger", files)
-        grouped = sy.group_by(
+        grouped = sy.group_stream(
             reader.parquet(str(folder / "in")),
             "page",
             workers=WORKERS,
-            placement=placement,
+            placement=sy.Delegated() if placement == "delegated" else sy.Pull(),
             control=control or None,
         )
 

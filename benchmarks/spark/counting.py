@@ -72,7 +72,7 @@ def _contestants(frame: DataFrame, n: int) -> Contestants:
     return {
         "by key": lambda: frame.repartition(n, "key").mapInArrow(counting, COUNTED),
         "ours": lambda: sy.group_by(frame, "key", workers=n).map_arrow(_count_table, COUNTED),
-        "plan": lambda: sy.group_by(frame, "key", workers=n, plan=planned).map_arrow(
+        "plan": lambda: sy.group_by(frame, "key", workers=n, routing=planned).map_arrow(
             _count_table, COUNTED
         ),
     }

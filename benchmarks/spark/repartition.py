@@ -60,7 +60,7 @@ def _contestants(frame: DataFrame, n: int) -> Contestants:
     return {
         "by key": lambda: frame.repartition(n, "key"),
         "round robin": lambda: frame.repartition(n),
-        "plan given": lambda: sy.repartition(frame, n, "key", plan=planned),
+        "plan given": lambda: sy.repartition(frame, n, "key", routing=planned),
         "with counting": lambda: sy.repartition(frame, n, "key"),
         "200 by key": lambda: frame.repartition(200, "key"),
         "rebalance": lambda: frame.hint("rebalance", "key"),

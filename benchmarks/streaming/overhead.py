@@ -49,11 +49,17 @@ _SIZES = (Size(1, 1_000_000, 6), Size(8, 125_000, 6), Size(8, 1_000_000, 3))
 def overhead(bench: Bench) -> Measured:
     def pull(stream: DataFrame) -> DataFrame:
         control = bench.fresh() / "control"
-        return sy.group_by(stream, "page", workers=WORKERS, control=control).aggregate(sy.Count())
+        grouped = sy.group_stream(stream, "page", workers=WORKERS, control=control)
+        return grouped.aggregate(sy.Count())
 
     def delegated(stream: DataFrame) -> DataFrame:
-        control, placement = bench.fresh() / "control", "delegated"
-        grouped = sy.group_by(stream, "page", workers=WORKERS, control=control, placement=placement)
+        grouped = sy.group_stream(
+            stream,
+            "page",
+            workers=WORKERS,
+            placement=sy.Delegated(),
+            control=bench.fresh() / "control",
+        )
         return grouped.aggregate(sy.Count())
 
     ways: dict[str, Callable[[DataFrame], DataFrame]] = {

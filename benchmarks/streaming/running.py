@@ -19,12 +19,12 @@ import steelyard as sy
 from steelyard.control.history import Slot
 from steelyard.datasets import zipf_ranks
 from steelyard.deployment.emulated_machines import Machines, SlowCount
-from steelyard.spark.grouped import Grouped
 from steelyard.spark.session import STATE_IN_ROCKSDB, session
+from steelyard.spark.streaming.grouped_stream import GroupedStream
 
 WORKERS, SKEW, KEYS, MESSAGES = 8, 1.2, 20_000, 300_000
 
-Group = Callable[[DataFrame, Path], Grouped]
+Group = Callable[[DataFrame, Path], GroupedStream]
 """A way to group a stream; the folder is for control files, or what else it needs."""
 
 
@@ -134,27 +134,33 @@ def settled(shares: list[float]) -> float:
 # The ways to group.
 
 
-def by_key(stream: DataFrame, folder: Path) -> Grouped:
+def by_key(stream: DataFrame, folder: Path) -> GroupedStream:
     """Every key where its hash says: what a plan says that has seen nothing."""
-    return sy.group_by(stream, "page", workers=WORKERS, plan=sy.Planner(WORKERS).plan)
+    return sy.group_stream(stream, "page", workers=WORKERS, routing=sy.Planner(WORKERS).plan)
 
 
-def by_shuffling(stream: DataFrame, folder: Path) -> Grouped:
+def by_shuffling(stream: DataFrame, folder: Path) -> GroupedStream:
     """The same number of messages for everybody."""
-    return sy.group_by(stream, "page", workers=WORKERS, scheme=sy.schemes.named("sg"))
+    return sy.group_stream(stream, "page", workers=WORKERS, routing=sy.schemes.named("sg"))
 
 
 def by_pulling(tasks: int) -> Group:
     """Several tasks for each worker: whoever is free takes the next."""
 
-    def group(stream: DataFrame, folder: Path) -> Grouped:
-        control = folder / "control"
-        return sy.group_by(stream, "page", workers=WORKERS, control=control, virtual_workers=tasks)
+    def group(stream: DataFrame, folder: Path) -> GroupedStream:
+        return sy.group_stream(
+            stream,
+            "page",
+            workers=WORKERS,
+            placement=sy.Pull(tasks_per_worker=tasks),
+            control=folder / "control",
+        )
 
     return group
 
 
-def by_delegating(stream: DataFrame, folder: Path) -> Grouped:
+def by_delegating(stream: DataFrame, folder: Path) -> GroupedStream:
     """Workers that stay, whose virtual workers move."""
-    control, placement = folder / "control", "delegated"
-    return sy.group_by(stream, "page", workers=WORKERS, control=control, placement=placement)
+    return sy.group_stream(
+        stream, "page", workers=WORKERS, placement=sy.Delegated(), control=folder / "control"
+    )

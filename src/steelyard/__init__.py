@@ -32,11 +32,14 @@ if TYPE_CHECKING:
     from steelyard.assignment import Assignment, Move
     from steelyard.delegation import Measurement, PaperRules, Report, Signal, SteadyRules
     from steelyard.hashing import hash_key, hash_keys
-    from steelyard.plans import Planner, RoutingPlan
+    from steelyard.placements import Delegated, Pull
+    from steelyard.plans import Balance, Planner, RoutingPlan
     from steelyard.spark.balancer import Balancer
-    from steelyard.spark.grouping import group_by
+    from steelyard.spark.frame_grouping import group_by
     from steelyard.spark.joining import join
     from steelyard.spark.repartitioning import plan, repartition
+    from steelyard.spark.streaming.stream_grouping import group_stream
+    from steelyard.windows import Window
 
 __version__ = "0.1.0"
 
@@ -45,9 +48,11 @@ __all__ = [
     "Aggregator",
     "ApproxDistinct",
     "Assignment",
+    "Balance",
     "Balancer",
     "CollectSet",
     "Count",
+    "Delegated",
     "Max",
     "Mean",
     "Measurement",
@@ -55,6 +60,7 @@ __all__ = [
     "Move",
     "PaperRules",
     "Planner",
+    "Pull",
     "Quantiles",
     "Report",
     "RoutingPlan",
@@ -63,9 +69,11 @@ __all__ = [
     "Sum",
     "TopK",
     "Variance",
+    "Window",
     "__version__",
     "doctor",
     "group_by",
+    "group_stream",
     "hash_key",
     "hash_keys",
     "join",
@@ -84,11 +92,14 @@ _HOMES = {
     "assignment": "Assignment Move",
     "delegation": "Measurement PaperRules Report Signal SteadyRules",
     "hashing": "hash_key hash_keys",
-    "plans": "Planner RoutingPlan",
+    "placements": "Delegated Pull",
+    "plans": "Balance Planner RoutingPlan",
     "spark.balancer": "Balancer",
-    "spark.grouping": "group_by",
+    "spark.frame_grouping": "group_by",
     "spark.joining": "join",
     "spark.repartitioning": "plan repartition",
+    "spark.streaming.stream_grouping": "group_stream",
+    "windows": "Window",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -15,6 +15,7 @@ from steelyard.apps.naive_bayes import Model, NaiveBayes
 from steelyard.apps.scoring import score_by_key
 from tests.apps.texts import SCHEMA, texts
 from tests.spark.streaming.conftest import state_in_rocksdb  # noqa: F401  # a fixture
+from tests.spark.streaming.placing import placed
 from tests.spark.streaming.running import PLACEMENTS, run_into, table
 
 pytestmark = [
@@ -56,9 +57,8 @@ def test_naive_bayes_learns_the_same_through_restarts(spark, tmp_path, placement
 
     def start(sink):
         stream = stream_of(spark, rows, tmp_path / "in", SCHEMA)
-        settings = {"control": tmp_path / "control", "placement": placement, "workers": 4}
-        period = {"period": 2} if placement == "delegated" else {}
-        counts = bayes.counts(stream, **settings, **period)
+        settings = {"control": tmp_path / "control", "placement": placed(placement, period=2)}
+        counts = bayes.counts(stream, workers=4, **settings)
         writer = counts.writeStream.outputMode("complete").foreachBatch(sink)
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
         return writer.trigger(availableNow=True).start()
@@ -100,9 +100,8 @@ def test_heavy_hitters_of_a_stream(spark, tmp_path, placement):
     )
     stream = stream_of(spark, rows, tmp_path / "in", "id long, page string, at timestamp")
     asked = {"time": "at", "window": "1 hour", "workers": 4}
-    settings = {"control": tmp_path / "control", "placement": placement}
-    period = {"period": 2} if placement == "delegated" else {}
-    found = heavy_hitters(stream, "page", **asked, capacity=50, **settings, **period)
+    settings = {"control": tmp_path / "control", "placement": placed(placement, period=2)}
+    found = heavy_hitters(stream, "page", **asked, capacity=50, **settings)
     written = table(found, tmp_path / "checkpoint")
     newest = summaries(spark.createDataFrame(written, found.schema))
     whole = summaries(heavy_hitters(rows, "page", **asked, capacity=300))

@@ -41,8 +41,8 @@ def keys(messages=50_000, distinct=5_000):
 
 def plans():
     """Plans for counts, for unequal workers, and for counts that change."""
-    planner = sy.Planner(workers := 24, buckets=512)
-    unequal = sy.Planner(4, 0.1, 64, [4, 2, 1, 1])
+    planner = sy.Planner(workers := 24, buckets=512, decay=0.5)
+    unequal = sy.Planner(4, 0.1, 64, [4, 2, 1, 1], decay=0.5)
     first = planner.update(counts(512)).to_json()
     return {
         f"{workers} workers": json.loads(first),

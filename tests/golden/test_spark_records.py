@@ -13,7 +13,9 @@ def rows(spark):
 
 def test_a_plan_of_a_frame_is_as_recorded(spark):
     """Spark hashes keys as this package does, and the defaults are the same."""
-    found = json.loads(sy.plan(rows(spark), "page", workers=4, buckets=64).to_json())
+    found = json.loads(
+        sy.plan(rows(spark), "page", workers=4, routing=sy.Balance(buckets=64)).to_json()
+    )
     assert json.loads((HERE / "plan_of_a_frame.json").read_text()) == found
 
 

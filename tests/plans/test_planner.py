@@ -250,7 +250,7 @@ def test_old_counts_fade():
     """With decay 0 only the last counts matter; with decay the past lingers."""
     first, second = np.zeros(64), np.zeros(64)
     first[0], second[1] = 100, 100
-    forgetful, mindful = Planner(4, buckets=64, decay=0), Planner(4, buckets=64)
+    forgetful, mindful = Planner(4, buckets=64, decay=0), Planner(4, buckets=64, decay=0.5)
     for planner in (forgetful, mindful):
         planner.update(first)
         planner.update(second)

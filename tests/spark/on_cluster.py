@@ -89,7 +89,7 @@ def repartition(frame, files, folder):
 def planned(frame, files, folder):
     """The same by a plan that is given."""
     plan = sy.plan(frame, "page", workers=PARTS)
-    balanced = sy.repartition(frame, PARTS, "page", plan=plan)
+    balanced = sy.repartition(frame, PARTS, "page", routing=plan)
     return rows_of(balanced.mapInArrow(slow(folder), frame.schema))
 
 
@@ -114,7 +114,7 @@ def map_arrow_on_large_files(frame, files, folder):
 
 def scheme(frame, files, folder):
     """Message by message, as the paper's sources route."""
-    return rows_of(_slow_map(files, folder, scheme=sy.schemes.named("porc")))
+    return rows_of(_slow_map(files, folder, routing=sy.schemes.named("porc")))
 
 
 def whole_light_keys(frame, files, folder):

@@ -12,6 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+import steelyard as sy
 from steelyard.spark import balancer as module
 from steelyard.spark.balancer import Balancer
 from steelyard.spark.columns import Key
@@ -53,7 +54,7 @@ def taught(balancer, frame):
 @pytest.fixture
 def warm(spark):
     """A balancer that has seen a batch, and forgets it when it sees the next one."""
-    balancer = Balancer("page", workers=WORKERS, decay=0)
+    balancer = Balancer("page", workers=WORKERS, routing=sy.Balance(decay=0))
     write(balancer.repartition(rows(spark, "hot")))
     return balancer
 
@@ -74,7 +75,7 @@ def test_a_stream_stays_balanced_when_its_hot_key_changes(spark, tmp_path, reque
         there.parent.mkdir(exist_ok=True)
         pq.write_table(rows(spark, hot, ROWS * batch).toArrow(), there)
         os.utime(there, (1e9 + batch, 1e9 + batch))
-    balancer = Balancer("page", workers=WORKERS, decay=0, salt=salt)
+    balancer = Balancer("page", workers=WORKERS, routing=sy.Balance(decay=0), salt=salt)
 
     def write_batch(batch, number):
         balanced = balancer.repartition(batch).withColumn("worker", F.spark_partition_id())
@@ -120,7 +121,7 @@ def test_counts_are_exact(spark, buckets):
     """By the sketch as by a pass of its own; also for null keys, and whatever their number."""
     key = "if(id % 5 = 0, null, id * id) AS page"
     batch = spark.range(3_000).selectExpr(key, "id")
-    balancer = Balancer("page", workers=WORKERS, buckets=buckets, decay=0)
+    balancer = Balancer("page", workers=WORKERS, routing=sy.Balance(buckets=buckets, decay=0))
     balancer.repartition(batch.where("id < 10"))
     expected = bucket_counts(batch, Key(("page",), buckets)).tolist()
     assert expected == taught(balancer, batch).tolist()

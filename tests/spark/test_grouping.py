@@ -56,7 +56,7 @@ def test_workers_get_equal_parts(skewed, shuffled):
 def test_a_plan_a_weight_and_capacities_decide(skewed):
     """As in `repartition`: what is given is followed."""
     plan = sy.plan(skewed, "page", workers=3, capacities=[2, 1, 1])
-    by_task = worked(sy.group_by(skewed, "page", workers=3, plan=plan))
+    by_task = worked(sy.group_by(skewed, "page", workers=3, routing=plan))
     assert len(by_task[0]) == pytest.approx(ROWS / 2, rel=0.03)
     by_task = worked(sy.group_by(skewed, "page", workers=2, capacities=[3, 1], tasks_per_worker=2))
     assert len(by_task[0]) + len(by_task[2]) == pytest.approx(ROWS * 3 / 4, rel=0.03)
@@ -69,7 +69,7 @@ def test_a_plan_a_weight_and_capacities_decide(skewed):
 @pytest.mark.parametrize("name", ["porc", "pkg"])
 def test_a_scheme_routes_in_every_source(skewed, name):
     """The paper's sources on Spark; two choices of a key leave the hot one on two workers."""
-    by_task = worked(sy.group_by(skewed, "page", workers=4, scheme=sy.schemes.named(name)))
+    by_task = worked(sy.group_by(skewed, "page", workers=4, routing=sy.schemes.named(name)))
     most = max(map(len, by_task.values()))
     if name == "porc":
         assert most <= 1.05 * ROWS / 4
@@ -99,7 +99,9 @@ def test_light_keys_of_one_bucket_are_told_apart(spark):
     frame = spark.range(0, ROWS, 1, 2).selectExpr(
         "if(id % 2 = 0, -1, if(id % 4 = 1, -2, id % 16)) AS page", "id"
     )
-    grouped = sy.group_by(frame, "page", workers=8, buckets=8, whole_light_keys=True)
+    grouped = sy.group_by(
+        frame, "page", workers=8, whole_light_keys=True, routing=sy.Balance(buckets=8)
+    )
     assert {-1, -2} == {row["page"] for row in grouped.hot_keys}
     keys = grouped.map_arrow(lambda t: pa.table({"page": t["page"].unique()}), "page long")
     counts = {row["page"]: row["count"] for row in keys.groupBy("page").count().collect()}
@@ -228,8 +230,8 @@ def test_equal_rows_are_split_on_a_scan_and_warned_of_elsewhere(spark):
         (lambda f: sy.group_by(f.selectExpr("map(1, 2) AS m"), "m", workers=2), "has no hash"),
         (lambda f: sy.group_by(f, "page", workers=2, weight="page"), "must hold numbers"),
         (
-            lambda f: sy.group_by(f, "page", workers=2, plan=sy.Planner(2).plan, weight="id"),
-            "a plan is given, which has decided on weight already",
+            lambda f: sy.group_by(f, "page", workers=2, routing=sy.Planner(2).plan, weight="id"),
+            "a RoutingPlan does not use weight; pass one of them",
         ),
         (
             lambda f: sy.group_by(f.withColumn("__steelyard_bin", F.lit(1)), "page", workers=2),
@@ -242,29 +244,28 @@ def test_equal_rows_are_split_on_a_scan_and_warned_of_elsewhere(spark):
         (lambda f: sy.group_by(f, workers=2), "key needs at least one column"),
         (lambda f: sy.group_by(f, "page", workers=0), "workers must be a whole number"),
         (lambda f: sy.group_by(f, "page", workers=2, tasks_per_worker=0), "tasks_per_worker must"),
-        (lambda f: sy.group_by(f, "page", workers=2, epsilon=0), "epsilon must be"),
+        (
+            lambda f: sy.group_by(f, "page", workers=2, routing=sy.Balance(epsilon=0)),
+            "epsilon must be",
+        ),
         (lambda f: sy.group_by(f, "page", workers=2, weight="w"), "there is no column 'w'"),
         (lambda f: sy.group_by(f, "page", workers=2, capacities=[1]), "capacities must be"),
         (lambda f: sy.group_by(f.select("*", "id"), "page", workers=2), "more than one column"),
         (
-            lambda f: sy.group_by(f, "page", workers=2).hot_keys,
-            "hot keys are listed with whole_light_keys=True",
+            lambda f: sy.group_by(
+                f, "page", workers=2, whole_light_keys=True, routing=sy.schemes.named("porc")
+            ),
+            "a Scheme does not use whole_light_keys; pass one of them",
         ),
         (
             lambda f: sy.group_by(
-                f, "page", workers=2, whole_light_keys=True, scheme=sy.schemes.named("porc")
+                f.repartition(2), "page", workers=2, routing=sy.schemes.named("porc")
             ),
-            "scheme and whole_light_keys each say where rows go",
+            "only rows read straight from files keep it",
         ),
         (
-            lambda f: sy.group_by(
-                f.repartition(2), "page", workers=2, scheme=sy.schemes.named("porc")
-            ),
-            "only rows read straight from files keep",
-        ),
-        (
-            lambda f: sy.group_by(f, "page", workers=2, plan=sy.Planner(3).plan),
-            "the plan is for 3 bins, not for 2 workers of 1 tasks each",
+            lambda f: sy.group_by(f, "page", workers=2, routing=sy.Planner(3).plan),
+            "the plan is for 3 workers, not for 2",
         ),
     ],
 )

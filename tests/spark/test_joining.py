@@ -110,7 +110,7 @@ def test_the_rows_are_those_of_sparks_join(spark, big, small, on, how, workers):
     right = frame_of(spark, small, "n string, k int, w string")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # equal rows of a hot key are common here
-        ours = join(left, right, on, how, workers=workers, buckets=4)
+        ours = join(left, right, on, how, workers=workers, routing=sy.Balance(buckets=4))
     assert_same(ours, left.join(right, on, how))
 
 
@@ -208,7 +208,7 @@ def test_one_shuffle_a_frame_and_nobody_has_too_many(
 ):
     """However Spark joins, rows stay where the plan put them, and nothing is shuffled again."""
     configured(values)
-    joined = join(views, pages, "page", how, workers=WORKERS, plan=planned)
+    joined = join(views, pages, "page", how, workers=WORKERS, routing=planned)
     placed = joined.select("id", "title", F.spark_partition_id().alias("p"))
     found = placed.toArrow().to_pandas()
     routed = with_bin(views, planned, Key(("page",), 8192).bucket(), salt_of(["id"]))
@@ -221,7 +221,7 @@ def test_one_shuffle_a_frame_and_nobody_has_too_many(
 
 def test_keys_are_hashed_once(views, pages, planned):
     """Spark does not compute bins a second time to see whether they are null."""
-    joined = join(views, pages, "page", workers=WORKERS, plan=planned)
+    joined = join(views, pages, "page", workers=WORKERS, routing=planned)
     assert planned.splits
     filters = [line for line in explained(joined).splitlines() if "Filter" in line]
     assert filters
@@ -253,7 +253,7 @@ def test_capacities_and_weights_count(views, pages):
 
 def test_balance_outlives_a_small_frame_without_rows(views, pages, planned):
     """Spark drops the join then, and must keep the shuffle."""
-    joined = join(views, pages.where("page < 0"), "page", "left", workers=WORKERS, plan=planned)
+    joined = join(views, pages.where("page < 0"), "page", "left", workers=WORKERS, routing=planned)
     sizes = [row["count"] for row in partitions(joined)]
     assert sum(sizes) == ROWS
     assert max(sizes) <= 1.05 * ROWS / WORKERS
@@ -297,9 +297,12 @@ def both(frames, name, expression):
         (lambda b, s: join(b, s, "page", workers=0), "workers must be a whole number"),
         (lambda b, s: join(b, s, "page", workers=4, salt=["x"]), "salt: there is no column 'x'"),
         (lambda b, s: join(b, s, "page", workers=4, weight="x"), "weight: there is no column 'x'"),
-        (lambda b, s: join(b, s, "page", workers=4, epsilon=0), "epsilon must be a number above 0"),
         (
-            lambda b, s: join(b, s, "page", workers=3, plan=Planner(4).plan),
+            lambda b, s: join(b, s, "page", workers=4, routing=sy.Balance(epsilon=0)),
+            "epsilon must be a number above 0",
+        ),
+        (
+            lambda b, s: join(b, s, "page", workers=3, routing=Planner(4).plan),
             "the plan is for 4 workers, not for 3",
         ),
         (
@@ -340,7 +343,7 @@ def test_streams_are_refused(spark, pages):
     """On either side, with a plan or without."""
     stream = spark.readStream.format("rate").load().selectExpr("value AS page")
     with pytest.raises(ValueError, match="big is a stream, and join takes frames that end"):
-        join(stream, pages, "page", workers=4, plan=Planner(4).plan)
+        join(stream, pages, "page", workers=4, routing=Planner(4).plan)
     with pytest.raises(ValueError, match="small is a stream"):
         join(pages, stream, "page", workers=4)
 

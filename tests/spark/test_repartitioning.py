@@ -132,7 +132,7 @@ def test_rows_are_the_same(skewed):
 def test_capacities_and_weights_count(skewed):
     """A worker of twice the capacity gets twice the rows; heavy rows count for more."""
     plan = sy.plan(skewed, "page", workers=3, capacities=[2, 1, 1])
-    got = sizes(sy.repartition(skewed, 3, "page", plan=plan))
+    got = sizes(sy.repartition(skewed, 3, "page", routing=plan))
     assert got[0] == pytest.approx(ROWS / 2, rel=0.03)
     heavy = skewed.withColumn("cost", F.when(F.col("id") % 3 == 1, 20).otherwise(1))
     by_cost = sy.repartition(heavy, 4, "page", weight="cost")
@@ -153,8 +153,8 @@ def test_large_weights_are_added(spark, weight, ansi):
 
 def test_a_sample_is_enough_for_a_plan(skewed):
     """A tenth of the rows gives nearly the same balance."""
-    plan = sy.plan(skewed, "page", workers=8, sample=0.1)
-    assert max(sizes(sy.repartition(skewed, 8, "page", plan=plan)).values()) < 1.15 * ROWS / 8
+    plan = sy.plan(skewed, "page", workers=8, routing=sy.Balance(sample=0.1))
+    assert max(sizes(sy.repartition(skewed, 8, "page", routing=plan)).values()) < 1.15 * ROWS / 8
 
 
 def test_several_columns_nulls_and_any_type_are_keys(spark):
@@ -197,7 +197,7 @@ def test_a_row_goes_to_the_same_place_whatever_the_order(skewed):
     plan = sy.plan(skewed, "page", workers=6)
 
     def places(frame):
-        routed = sy.repartition(frame, 6, "page", plan=plan)
+        routed = sy.repartition(frame, 6, "page", routing=plan)
         found = routed.select("id", F.spark_partition_id().alias("p")).collect()
         return {row["id"]: row["p"] for row in found}
 
@@ -208,7 +208,7 @@ def test_empty_frames_and_single_rows_work_with_a_plan(spark, skewed):
     """There is nothing to count, so there must be a plan."""
     plan = sy.plan(skewed, "page", workers=4)
     empty = skewed.where("id < 0")
-    assert sy.repartition(empty, 4, "page", plan=plan).count() == 0
+    assert sy.repartition(empty, 4, "page", routing=plan).count() == 0
     assert sy.repartition(skewed.where("id = 5"), 4, "page").count() == 1
 
 
@@ -220,13 +220,22 @@ def test_empty_frames_and_single_rows_work_with_a_plan(spark, skewed):
         (lambda f: sy.repartition(f, 0, "page"), "workers must be a whole number"),
         (lambda f: sy.repartition(f, 4, "page", salt=["x"]), "salt: there is no column 'x'"),
         (lambda f: sy.repartition(f, 4, "page", weight="x"), "weight: there is no column 'x'"),
-        (lambda f: sy.plan(f, "page", workers=4, epsilon=0), "epsilon must be a number above 0"),
-        (lambda f: sy.plan(f, "page", workers=4, sample=2), "sample must be a number above 0"),
-        (lambda f: sy.plan(f, "page", workers=4, buckets=3), "buckets must be at least"),
+        (
+            lambda f: sy.plan(f, "page", workers=4, routing=sy.Balance(epsilon=0)),
+            "epsilon must be a number above 0",
+        ),
+        (
+            lambda f: sy.plan(f, "page", workers=4, routing=sy.Balance(sample=2)),
+            "sample must be a number above 0",
+        ),
+        (
+            lambda f: sy.plan(f, "page", workers=4, routing=sy.Balance(buckets=3)),
+            "buckets must be at least",
+        ),
         (lambda f: sy.plan(f, "page", workers=2, capacities=[1, 0]), "capacities must be positive"),
         (lambda f: sy.plan(f.where("id < 0"), "page", workers=2), "there is nothing to plan for"),
         (
-            lambda f: sy.repartition(f, 3, "page", plan=sy.Planner(4).plan),
+            lambda f: sy.repartition(f, 3, "page", routing=sy.Planner(4).plan),
             "the plan is for 4 workers, not for 3",
         ),
         (
@@ -269,9 +278,9 @@ def test_other_frames_and_lists_of_names_get_a_sentence(skewed):
 def test_streams_need_a_plan(spark, skewed):
     """Rows of a stream cannot be counted first; with a plan they are routed all the same."""
     stream = spark.readStream.format("rate").load().selectExpr("string(value) AS page", "value")
-    others = r"give a plan, use sy.group_by\(stream, ...\), or sy.Balancer in foreachBatch"
+    others = r"give a plan, use sy.group_stream\(stream, ...\), or sy.Balancer in foreachBatch"
     with pytest.raises(ValueError, match=f"which a stream does not allow; {others}"):
         sy.repartition(stream, 4, "page")
-    with pytest.raises(ValueError, match=r"plan the files that it reads, or use sy.group_by"):
+    with pytest.raises(ValueError, match=r"plan the files that it reads, or use sy.group_stream"):
         sy.plan(stream, "page", workers=4)
-    assert sy.repartition(stream, 4, "page", plan=sy.Planner(4).plan).isStreaming
+    assert sy.repartition(stream, 4, "page", routing=sy.Planner(4).plan).isStreaming

@@ -56,7 +56,7 @@ def ours(warned):
 OPERATIONS = {
     "repartition": lambda f, **k: sy.repartition(f, WORKERS, "page", **k),
     "planned": lambda f, **k: sy.repartition(
-        f, WORKERS, "page", plan=sy.plan(f, "page", workers=WORKERS), **k
+        f, WORKERS, "page", routing=sy.plan(f, "page", workers=WORKERS), **k
     ),
     "join": lambda f, **k: sy.join(f, f.select("page").distinct(), "page", workers=WORKERS, **k),
     "balancer": lambda f, **k: sy.Balancer("page", workers=WORKERS, **k).repartition(f),
@@ -64,7 +64,7 @@ OPERATIONS = {
         tagged, "page string, id long"
     ),
     "map_arrow by a plan": lambda f, **k: sy.group_by(
-        f, "page", workers=WORKERS, plan=sy.plan(f, "page", workers=WORKERS), **k
+        f, "page", workers=WORKERS, routing=sy.plan(f, "page", workers=WORKERS), **k
     ).map_arrow(tagged, "page string, id long"),
     "whole_light_keys": lambda f, **k: sy.group_by(
         f, "page", workers=WORKERS, whole_light_keys=True, **k
@@ -169,13 +169,13 @@ def test_streams(spark, files, tmp_path):
     plan = sy.plan(files, "page", workers=WORKERS)
 
     def salts(frame, **more):
-        return sy.group_by(frame, "page", workers=WORKERS, plan=plan, **more).salts
+        return sy.group_stream(frame, "page", workers=WORKERS, routing=plan, **more)._source.salts
 
     assert ("partition", "offset") == salts(stream)
     assert ("partition", "offset") == salts(stream.repartition(2))
     assert ("id",) == salts(stream.dropDuplicates(["id"]))
     own = stream.select("page", "id")
-    assert sy.group_by(own, "page", workers=WORKERS).salts is None  # their places
+    assert sy.group_stream(own, "page", workers=WORKERS)._source.salts is None  # their places
     assert ("id",) == salts(own)
     with pytest.raises(ValueError, match="salt: column 'offset' comes from dropDuplicates"):
         salts(stream.dropDuplicates(["id"]), salt=["offset"])

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import steelyard as sy
+from steelyard.apps.batch_or_stream import group
 from steelyard.apps.trends import TrendSummary
 
 
@@ -34,7 +35,8 @@ def heavy_hitters(
     nearly all messages are of one window: it is split over all workers, whose summaries merge.
     Those of a stream come in update mode; the row of a window with the most messages is the newest.
 
-    `grouping` are other arguments of `steelyard.group_by`, such as `control` and `placement`.
+    `grouping` are other arguments of `steelyard.group_by`, or of `steelyard.group_stream` for a
+    stream, such as `control` and `placement`.
 
     >>> rows = spark.range(900).selectExpr(
     ...     "if(id % 3 = 0, 'hot', string(id)) AS page", "timestamp_seconds(id) AS at")
@@ -58,7 +60,7 @@ def heavy_hitters(
         F.struct("*").alias("row"), hitter.alias("hitter"), spans.alias("window")
     )
     rows = rows.select("row", "hitter", "window.start", "window.end")
-    grouped = sy.group_by(rows, "start", "end", workers=workers, **grouping)
+    grouped = group(rows, "start", "end", workers=workers, **grouping)
     return grouped.aggregate(sy.Count(), top).toDF("start", "end", "messages", "hitters")
 
 

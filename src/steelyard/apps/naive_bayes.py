@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import ArrayType
 
 import steelyard as sy
+from steelyard.apps.batch_or_stream import group
 from steelyard.apps.likelihoods import FeatureLikelihoods, Likelihoods
 from steelyard.validation import require_between
 
@@ -78,11 +79,11 @@ class NaiveBayes:
     def counts(self, frame: DataFrame, *, workers: int, **grouping: Any) -> DataFrame:
         """The counters: feature, value, class, count. Those of a stream are a stream.
 
-        `grouping` are other arguments of `steelyard.group_by`, such as `control`, `placement` and
-        `period`.
+        `grouping` are other arguments of `steelyard.group_by`, or of `steelyard.group_stream` for
+        a stream, such as `control` and `placement`.
         """
         messages = self.messages(frame)
-        grouped = sy.group_by(messages, "feature", "value", "class", workers=workers, **grouping)
+        grouped = group(messages, "feature", "value", "class", workers=workers, **grouping)
         return grouped.aggregate(sy.Count())
 
     def model(self, counts: DataFrame) -> "Model":

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-import steelyard as sy
+from steelyard.apps.batch_or_stream import group
 
 Load = Callable[[Any], Any]
 Score = Callable[[Any, pa.Table], pa.Table]
@@ -34,8 +34,8 @@ def score_by_key(
     made of a key is kept for the task: it runs once for each worker that the key is on, and the
     keys of a task are in memory together.
 
-    `grouping` are other arguments of `steelyard.group_by`, such as `tasks_per_worker`, and
-    `control` for a stream.
+    `grouping` are other arguments of `steelyard.group_by`, such as `tasks_per_worker`, or of
+    `steelyard.group_stream` for a stream, such as `control`.
 
     >>> rows = spark.range(1000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS user", "id")
     >>> def score(letters, part):
@@ -48,7 +48,7 @@ def score_by_key(
     for argument, function in (("load", load), ("score", score)):
         if not callable(function):
             raise TypeError(f"{argument} must be callable, got {function!r}")
-    grouped = sy.group_by(frame, key, workers=workers, **grouping)
+    grouped = group(frame, key, workers=workers, **grouping)
     return grouped.map_arrow(key_by_key(key, load, score), schema)
 
 

@@ -22,7 +22,9 @@ from steelyard.validation import require_whole
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
+    from steelyard.placements import Placement
     from steelyard.spark.streaming.job import Running
+    from steelyard.windows import Window
 
 _ROWS = 10
 
@@ -92,21 +94,11 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     _require_what_is_needed(has_metrics=metrics_port is not None, has_page=ui)
     from steelyard.aggregators.naming import aggregator_named
     from steelyard.dashboard.runs import ShownRun
-    from steelyard.spark.grouping import group_by
     from steelyard.spark.session import STATE_IN_ROCKSDB, session
     from steelyard.spark.streaming.job import Sink, Source
-    from steelyard.spark.streaming.settings import StreamSettings, require_sound
+    from steelyard.spark.streaming.requirements import slot_length_of
+    from steelyard.spark.streaming.stream_grouping import group_stream
 
-    asked = StreamSettings(
-        placement=placement,
-        virtual_workers=virtual_workers,
-        period=_number_or_length(period),
-        slot=_number_or_length(slot),
-        time=time_column,
-        window=window,
-        slide=slide,
-        watermark=watermark,
-    )
     more = {
         "spark.sql.shuffle.partitions": str(workers),
         **STATE_IN_ROCKSDB,
@@ -116,7 +108,10 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     }
     try:
         _require_numbers(workers, rate, files_per_batch, metrics_port)
-        require_sound(asked, tasks_per_worker=1)
+        where = _placement(placement, virtual_workers, period)
+        windows = _window(time_column, window, slide, watermark)
+        slot_length = _number_or_length(slot)
+        slot_length_of(slot_length)
         aggregators = [aggregator_named(text) for text in agg or ["count"]]
         came_from = Source(source, path, servers, topic, rate, files_per_batch)
         goes_to = Sink(sink, out, out_servers or servers, out_topic)
@@ -132,8 +127,15 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
             spark = cleaning.enter_context(starting)
         try:
             frame, name = came_from.frame(spark, key)
-            where = {"control": control or folder / "control"}
-            grouped = group_by(frame, name, workers=workers, **vars(asked) | where)
+            grouped = group_stream(
+                frame,
+                name,
+                workers=workers,
+                placement=where,
+                control=control or folder / "control",
+                window=windows,
+                slot=slot_length,
+            )
             results = grouped.aggregate(*aggregators)
             if metrics_port is not None:
                 cleaning.enter_context(grouped.serve_metrics(metrics_port))
@@ -165,6 +167,38 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     if failed is not None:
         _tell_failure(failed)
         raise typer.Exit(1)
+
+
+def _placement(name: str, virtual_workers: int | None, period: str | None) -> "Placement":
+    """The placement of the workers, from its options."""
+    from steelyard.placements import Delegated, Pull
+
+    if name == "delegated":
+        return Delegated(
+            virtual_workers=100 if virtual_workers is None else virtual_workers,
+            period=_number_or_length(period),
+        )
+    if name != "pull":
+        raise ValueError(f"placement must be 'pull' or 'delegated', got {name!r}")
+    if period is not None:
+        raise ValueError("period needs --placement delegated: pulled workers keep no state")
+    return Pull(tasks_per_worker=1 if virtual_workers is None else virtual_workers)
+
+
+def _window(
+    time: str | None, length: str | None, slide: str | None, watermark: str | None
+) -> "Window | None":
+    """The windows, from their options."""
+    from steelyard.windows import Window
+
+    if length is None:
+        for option, value in (("time", time), ("slide", slide), ("watermark", watermark)):
+            if value is not None:
+                raise ValueError(f"{option} needs --window, the length of the windows")
+        return None
+    if time is None:
+        raise ValueError("window needs --time, the column of event times")
+    return Window(time, length, slide, watermark)
 
 
 def _require_numbers(

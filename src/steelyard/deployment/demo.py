@@ -21,9 +21,10 @@ from pyspark.sql import functions as F
 from steelyard.control.history import Slot
 from steelyard.datasets import zipf_ranks
 from steelyard.deployment.emulated_machines import Machines, SlowCount
+from steelyard.placements import Delegated
 from steelyard.plans import Planner
-from steelyard.spark.grouped import Grouped
-from steelyard.spark.grouping import group_by
+from steelyard.spark.streaming.grouped_stream import GroupedStream
+from steelyard.spark.streaming.stream_grouping import group_stream
 from steelyard.validation import require_between, require_whole
 
 WAYS = ("key grouping", "consistent grouping")
@@ -138,15 +139,15 @@ def compare(
             if name == "key grouping":
                 # A plan that has seen nothing puts every key where its hash says.
                 by_hash = Planner(setting.workers).plan
-                grouped = group_by(
-                    pages, "page", workers=setting.workers, plan=by_hash, arrived="came"
+                grouped = group_stream(
+                    pages, "page", workers=setting.workers, routing=by_hash, arrived="came"
                 )
             else:
-                grouped = group_by(
+                grouped = group_stream(
                     pages,
                     "page",
                     workers=setting.workers,
-                    placement="delegated",
+                    placement=Delegated(),
                     control=folder / "control",
                     arrived="came",
                 )
@@ -166,7 +167,7 @@ def _first_files(folder: Path, number: int, name: str) -> Path:
 
 
 def _run(
-    grouped: Grouped,
+    grouped: GroupedStream,
     setting: DemoSettings,
     checkpoint: Path,
     watch: Callable[[Slot], None],

@@ -17,8 +17,7 @@ from steelyard.deployment import strategies
 from steelyard.deployment.broker import Offering, Topic
 from steelyard.deployment.emulated_machines import Machines, SlowCount
 from steelyard.deployment.grid_settings import SOURCES
-from steelyard.spark.grouped import Grouped
-from steelyard.spark.streaming.grouped import StreamGrouped
+from steelyard.spark.streaming.grouped_stream import GroupedStream
 
 Watch = Callable[[Slot], None]
 
@@ -51,7 +50,7 @@ class MeasuredCluster:
         query = self._start(grouped, machines, available_now=True)
         self._follow(grouped, query, lambda: not query.isActive)
         query.awaitTermination()  # raises what it has failed of
-        return list(_stream(grouped).history())
+        return list(grouped.history())
 
     def offer(
         self,
@@ -77,11 +76,11 @@ class MeasuredCluster:
             deadline = time.time() + _STARTING
 
             def told() -> list[Slot]:
-                slots = _stream(grouped).history()
+                slots = grouped.history()
                 return [s for s in slots if s.time > slots[0].time + settle]
 
             def is_over() -> bool:
-                slots = _stream(grouped).history()
+                slots = grouped.history()
                 if not slots or not query.isActive:
                     return not query.isActive or time.time() > deadline
                 late = (time.time() - slots[0].time - settle) / measure
@@ -105,7 +104,7 @@ class MeasuredCluster:
         return reader.load().select(word, "topic", "partition", "offset", "timestamp")
 
     def _start(
-        self, grouped: Grouped, machines: Machines, *, available_now: bool
+        self, grouped: GroupedStream, machines: Machines, *, available_now: bool
     ) -> StreamingQuery:
         counts = grouped.aggregate(SlowCount(machines))
         writer = counts.writeStream.outputMode("update").format("noop")
@@ -114,21 +113,18 @@ class MeasuredCluster:
             writer = writer.trigger(availableNow=True)
         return writer.start()
 
-    def _follow(self, grouped: Grouped, query: StreamingQuery, is_over: Callable[[], bool]) -> None:
+    def _follow(
+        self, grouped: GroupedStream, query: StreamingQuery, is_over: Callable[[], bool]
+    ) -> None:
         """Tell of every slot until it is over."""
-        stream, seen = _stream(grouped), 0
+        seen = 0
         while True:
             over = is_over()
             if over:
-                stream.await_reports(query)
-            for slot in stream.history()[seen:]:
+                grouped.await_reports(query)
+            for slot in grouped.history()[seen:]:
                 self.watch(slot)
                 seen += 1
             if over:
                 return
             time.sleep(0.1)
-
-
-def _stream(grouped: Grouped) -> StreamGrouped:
-    assert isinstance(grouped, StreamGrouped)
-    return grouped

@@ -10,9 +10,10 @@ from pyspark.sql import DataFrame
 
 from steelyard import schemes
 from steelyard.deployment.emulated_machines import ByPartition, ByProcess, Place
+from steelyard.placements import Delegated, Pull
 from steelyard.plans import Planner
-from steelyard.spark.grouped import Grouped
-from steelyard.spark.grouping import group_by
+from steelyard.spark.streaming.grouped_stream import GroupedStream
+from steelyard.spark.streaming.stream_grouping import group_stream
 
 TASKS = 6
 """Of a worker that is pulled from: so much finer can the fast ones take from the slow."""
@@ -20,20 +21,21 @@ TASKS = 6
 _DEFAULT_PARTITIONS = 200
 
 
-def grouped(way: str, words: DataFrame, workers: int, control: Path) -> Grouped:
+def grouped(way: str, words: DataFrame, workers: int, control: Path) -> GroupedStream:
     """The words, on their way to workers."""
     if way == "kg":
         # A plan that has seen nothing puts every key where its hash says.
-        return group_by(words, "word", workers=workers, plan=Planner(workers).plan)
+        return group_stream(words, "word", workers=workers, routing=Planner(workers).plan)
     if way == "kg-200":
         plan = Planner(_DEFAULT_PARTITIONS).plan
-        return group_by(words, "word", workers=_DEFAULT_PARTITIONS, plan=plan)
+        return group_stream(words, "word", workers=_DEFAULT_PARTITIONS, routing=plan)
     if way in ("sg", "pkg", "salting"):
-        return group_by(words, "word", workers=workers, scheme=schemes.named(way))
+        return group_stream(words, "word", workers=workers, routing=schemes.named(way))
     if way == "cg-pull":
-        return group_by(words, "word", workers=workers, control=control, virtual_workers=TASKS)
+        pull = Pull(tasks_per_worker=TASKS)
+        return group_stream(words, "word", workers=workers, placement=pull, control=control)
     assert way == "cg-delegated"
-    return group_by(words, "word", workers=workers, control=control, placement="delegated")
+    return group_stream(words, "word", workers=workers, placement=Delegated(), control=control)
 
 
 def place(way: str, folder: Path) -> Place:

@@ -1,12 +1,14 @@
 """A source decides for many messages at once.
 
+balance.py        how evenly, and from which counts
 planner.py        counts of messages by bucket become a plan
 routing_plan.py   for every bucket of keys, the virtual workers that get its messages
 description.py    a plan as a table for people
 task_sizes.py     how much each of a worker's tasks should hold
 """
 
+from steelyard.plans.balance import Balance
 from steelyard.plans.planner import Planner
 from steelyard.plans.routing_plan import Cell, RoutingPlan
 
-__all__ = ["Cell", "Planner", "RoutingPlan"]
+__all__ = ["Balance", "Cell", "Planner", "RoutingPlan"]

@@ -56,7 +56,7 @@ class Planner:
         buckets: int = 8192,
         capacities: Sequence[float] | NDArray[np.floating] | None = None,
         *,
-        decay: float = 0.5,
+        decay: float = 0.2,
     ) -> None:
         require_whole("bins", bins, least=1, most=MOST_BINS)
         require_between("epsilon", epsilon, above=0, most=10)

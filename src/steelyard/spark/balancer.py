@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from steelyard.plans import Planner, RoutingPlan
+from steelyard.plans import Balance, RoutingPlan
 from steelyard.spark.columns import (
     HIDDEN,
     Key,
@@ -25,6 +25,7 @@ from steelyard.spark.native_routing import bin_of
 from steelyard.spark.observed_counts import Observed
 from steelyard.spark.repartitioning import bucket_counts, warn_of_equal_rows
 from steelyard.spark.retries.repeated import repeated
+from steelyard.spark.routing import planner_of, require_routing
 from steelyard.spark.salts import Salts
 from steelyard.validation import require_whole
 
@@ -46,18 +47,25 @@ class Balancer:
     Call `repartition` once for each batch and write what it returns. The first batch that has rows
     is counted in a pass of its own, as nothing is known yet. From then on there is no extra pass:
     Spark counts the rows while the first action on a batch moves them, and the next batch is
-    planned from these counts and the earlier ones, which fade by `decay`. So a key that becomes
-    hot is split one batch later, nearly as widely as it needs. With a decay of 0, which suits large
-    batches, it is at once; 0.5 takes about four batches and evens out the accidents of small ones.
+    planned from these counts and the earlier ones, which fade by `Balance(decay=...)`. With the
+    default of 0.2 a key that becomes hot is split one batch later, nearly as widely as it needs.
+    With 0, which suits large batches, it is split as widely as it needs at once; larger values even
+    out the accidents of small batches.
 
     A batch without an action teaches nothing, and makes the next one wait for a second; one whose
     action failed teaches what Spark had counted until then. Counts are advice: if an executor is
     lost they may come out too high, and the plan less even, but every row still arrives once.
 
-    The arguments are those of `steelyard.repartition`, without weights: what is observed are the
-    numbers of rows. Use one balancer for one query. On Spark Connect `foreachBatch` works on a
-    copy, in another process; `plan` is then the copy's. There the steps of a micro-batch cannot be
-    seen: name `salt`, or hot keys stay whole.
+    Use one balancer for one query. On Spark Connect `foreachBatch` works on a copy, in another
+    process; `plan` is then the copy's. There the steps of a micro-batch cannot be seen: name
+    `salt`, or hot keys stay whole.
+
+    Args:
+        key: The columns of the key.
+        workers: The number of partitions.
+        capacities: Relative sizes of the partitions; equal by default.
+        salt: The columns that tell rows of one key apart, as in `steelyard.repartition`.
+        routing: The settings of the balancing.
 
     >>> balancer = Balancer("page", workers=4)
     >>> def write(batch, number):
@@ -76,19 +84,19 @@ class Balancer:
         self,
         *key: str,
         workers: int,
-        epsilon: float = 0.01,
         capacities: Sequence[float] | None = None,
         salt: Sequence[str] | None = None,
-        buckets: int = 8192,
-        decay: float = 0.2,
+        routing: Balance = Balance(),  # noqa: B008  # frozen
     ) -> None:
         require_names("key", key)
         if salt is not None:
             require_names("salt", salt)
         require_whole("workers", workers, least=1)
-        self._planner = Planner(workers, epsilon, buckets, capacities, decay=decay)
+        require_routing(routing, ["balance"])
+        self._planner = planner_of(routing, workers, capacities)
         self._key = Key(key, self._planner.buckets)
         self._salt = None if salt is None else tuple(salt)
+        self._sample = routing.sample
         self._has_counted = self._has_warned = False
         self._last: tuple[Observed, DataFrame] | None = None
 
@@ -133,7 +141,7 @@ class Balancer:
 
     def _count(self, batch: DataFrame, salts: Salts) -> None:
         """Count the batch in a pass of its own, and look whether its rows can be told apart."""
-        counts = bucket_counts(batch, self._key)
+        counts = bucket_counts(batch, self._key, sample=self._sample)
         if counts.any():
             plan = salts.fit(self._planner.update(counts))
             self._has_counted = True

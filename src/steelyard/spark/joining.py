@@ -11,7 +11,7 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from steelyard.plans import Planner, RoutingPlan
+from steelyard.plans import Balance, RoutingPlan
 from steelyard.spark.columns import (
     Key,
     named,
@@ -19,13 +19,14 @@ from steelyard.spark.columns import (
     require_key,
 )
 from steelyard.spark.native_routing import BIN, with_bin, with_every_bin
-from steelyard.spark.repartitioning import (
-    DEFAULT_EPSILON,
-    counted_plan,
-    fitted,
-    refuse_beside_a_plan,
-)
+from steelyard.spark.repartitioning import counted_plan, fitted
 from steelyard.spark.retries.repeated import repeated
+from steelyard.spark.routing import (
+    planner_of,
+    require_not_decided,
+    require_routing,
+    require_workers_of,
+)
 from steelyard.spark.salts import Salts
 from steelyard.validation import require_whole
 
@@ -37,13 +38,10 @@ def join(
     how: str = "inner",
     *,
     workers: int,
-    plan: RoutingPlan | None = None,
-    salt: Sequence[str] | None = None,
-    epsilon: float = DEFAULT_EPSILON,
     capacities: Sequence[float] | None = None,
     weight: str | None = None,
-    sample: float | None = None,
-    buckets: int = 8192,
+    salt: Sequence[str] | None = None,
+    routing: Balance | RoutingPlan = Balance(),  # noqa: B008  # frozen
 ) -> DataFrame:
     """Like `big.join(small, on, how)`, without the hot partition; `how` is inner or left.
 
@@ -53,11 +51,22 @@ def join(
     those of `salt`, stay together. What `repartition` says of `salt` is true here, too.
 
     What is balanced are rows of `big`, or their `weight`: if some find many partners in `small`,
-    let it be the number of those. Give a `plan` of the rows of `big` to save the counting pass;
-    the other arguments are those of `plan`.
+    let it be the number of those.
 
     If `small` fits into the memory of every executor, `big.join(F.broadcast(small), on)` moves no
     row of `big` at all, and is faster.
+
+    Args:
+        big: The frame with hot keys.
+        small: The frame to join with it.
+        on: The columns of the key, which both frames have.
+        how: "inner" or "left".
+        workers: The number of partitions.
+        capacities: Relative sizes of the partitions; equal by default.
+        weight: A column of `big`, of numbers at least 0: how much each row counts; 1 by default.
+        salt: The columns of `big` that tell rows of one key apart.
+        routing: A `RoutingPlan` of `big`, which saves the counting pass, or the settings of the
+            balancing.
 
     >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
     >>> titles = spark.sql("SELECT * FROM VALUES ('hot', 'News'), ('7', 'Cats') AS t(page, title)")
@@ -71,16 +80,16 @@ def join(
     names = (on,) if isinstance(on, str | Column) else tuple(on)
     require_whole("workers", workers, least=1)
     _require_joinable(big, small, names, how)
+    require_routing(routing, ["balance", "plan"])
+    require_not_decided(routing, capacities=capacities, weight=weight)
     salts = Salts.of(big, salt, names, repeated(big))
     rows = big if how == "left" else big.where(_has_key(names))
-    if plan is None:
-        planner = Planner(workers, epsilon, buckets, capacities)
-        plan = counted_plan(rows, names, planner, salts, weight=weight, sample=sample)
+    if isinstance(routing, RoutingPlan):
+        require_workers_of(routing, workers)
+        plan = fitted(routing, salts)
     else:
-        refuse_beside_a_plan(
-            plan, workers, epsilon=epsilon, capacities=capacities, weight=weight, sample=sample
-        )
-        plan = fitted(plan, salts)
+        planner = planner_of(routing, workers, capacities)
+        plan = counted_plan(rows, names, planner, salts, weight=weight, sample=routing.sample)
     bucket = Key(names, plan.buckets).bucket()
     routed = _placed(with_bin(rows, plan, bucket, salts.column()), workers)
     copied = _placed(with_every_bin(small, plan, bucket), workers)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from steelyard.plans import Planner, RoutingPlan
+from steelyard.plans import Balance, Planner, RoutingPlan
 from steelyard.spark.columns import (
     HIDDEN,
     Key,
@@ -22,10 +22,14 @@ from steelyard.spark.columns import (
 )
 from steelyard.spark.native_routing import bin_of
 from steelyard.spark.retries.repeated import repeated
+from steelyard.spark.routing import (
+    planner_of,
+    require_not_decided,
+    require_routing,
+    require_workers_of,
+)
 from steelyard.spark.salts import ENOUGH, Salts
-from steelyard.validation import require_between, require_whole
-
-DEFAULT_EPSILON = 0.01
+from steelyard.validation import require_whole
 
 _LOOK = 20_000
 """Rows of split buckets that are looked at to see whether their salts differ."""
@@ -35,18 +39,23 @@ def plan(
     frame: DataFrame,
     *key: str,
     workers: int,
-    epsilon: float = DEFAULT_EPSILON,
     capacities: Sequence[float] | None = None,
     weight: str | None = None,
-    sample: float | None = None,
-    buckets: int = 8192,
-    seed: int = 0,
+    routing: Balance = Balance(),  # noqa: B008  # frozen
 ) -> RoutingPlan:
     """Count the messages of each bucket of keys, in one pass over the key columns, and plan.
 
-    No worker gets more than `(1 + epsilon)` of its share: an equal one, or one in proportion to
-    `capacities`. With `weight`, a column of numbers of at least 0, rows count that much. With
-    `sample`, a fraction, only so many rows are counted: for inputs that are costly to read.
+    No worker gets more than `(1 + epsilon)` times its share. The plan describes itself in a
+    notebook, and `repartition`, `group_by` and `join` accept it as `routing`, which saves them the
+    counting pass.
+
+    Args:
+        frame: The rows to plan for; it must not be a stream.
+        key: The columns of the key.
+        workers: The number of workers, or of partitions.
+        capacities: Relative speeds of the workers, if they are known; equal by default.
+        weight: A column of numbers, at least 0: how much each row counts; 1 by default.
+        routing: The settings of the balancing, such as `Balance(epsilon=0.1, sample=0.1)`.
 
     >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
     >>> planned = plan(rows, "page", workers=8)
@@ -56,9 +65,13 @@ def plan(
     require_whole("workers", workers, least=1)
     require_frame("frame", frame)
     require_key(frame, "key", key)
-    _refuse_streams(frame, "plan", "plan the files that it reads, or use sy.group_by(stream, ...)")
-    planner = Planner(workers, epsilon, buckets, capacities)
-    counts = bucket_counts(frame, Key(key, buckets), weight=weight, sample=sample, seed=seed)
+    require_routing(routing, ["balance"])
+    _refuse_streams(
+        frame, "plan", "plan the files that it reads, or use sy.group_stream(stream, ...)"
+    )
+    planner = planner_of(routing, workers, capacities)
+    buckets = Key(key, routing.buckets)
+    counts = bucket_counts(frame, buckets, weight=weight, sample=routing.sample)
     if not counts.any():
         raise ValueError("there is nothing to plan for: the frame is empty, or all weights are 0")
     return planner.update(counts)
@@ -68,13 +81,10 @@ def repartition(
     frame: DataFrame,
     workers: int,
     *key: str,
-    plan: RoutingPlan | None = None,
-    salt: Sequence[str] | None = None,
-    epsilon: float = DEFAULT_EPSILON,
     capacities: Sequence[float] | None = None,
     weight: str | None = None,
-    sample: float | None = None,
-    buckets: int = 8192,
+    salt: Sequence[str] | None = None,
+    routing: Balance | RoutingPlan = Balance(),  # noqa: B008  # frozen
 ) -> DataFrame:
     """Like `frame.repartition(workers, *key)`, without the hot partition.
 
@@ -89,7 +99,15 @@ def repartition(
     besides its own columns. If there are none, hot keys stay whole, and a warning says so. A `salt`
     of such columns is refused; where Spark does not show how a column is made, you are believed.
 
-    Give a `plan` to save the counting pass; the other arguments are those of `plan`.
+    Args:
+        frame: The rows to distribute; a stream only with a `RoutingPlan`.
+        workers: The number of partitions.
+        key: The columns of the key.
+        capacities: Relative sizes of the partitions; equal by default.
+        weight: A column of numbers, at least 0: how much each row counts; 1 by default.
+        salt: The columns that tell rows of one key apart.
+        routing: A `RoutingPlan` of `plan`, which saves the counting pass, or the settings of the
+            balancing.
 
     >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
     >>> balanced = repartition(rows, 4, "page")
@@ -100,19 +118,19 @@ def repartition(
     require_whole("workers", workers, least=1)
     require_frame("frame", frame)
     require_key(frame, "key", key)
+    require_routing(routing, ["balance", "plan"])
+    require_not_decided(routing, capacities=capacities, weight=weight)
     salts = Salts.of(frame, salt, key, repeated(frame))
-    if plan is None:
-        others = "use sy.group_by(stream, ...), or sy.Balancer in foreachBatch"
-        _refuse_streams(frame, "repartition without a plan", f"give a plan, {others}")
-        planner = Planner(workers, epsilon, buckets, capacities)
-        plan = counted_plan(frame, key, planner, salts, weight=weight, sample=sample)
+    if isinstance(routing, RoutingPlan):
+        require_workers_of(routing, workers)
+        planned = fitted(routing, salts)
     else:
-        refuse_beside_a_plan(
-            plan, workers, epsilon=epsilon, capacities=capacities, weight=weight, sample=sample
-        )
-        plan = fitted(plan, salts)
+        others = "use sy.group_stream(stream, ...), or sy.Balancer in foreachBatch"
+        _refuse_streams(frame, "repartition without a plan", f"give a plan, {others}")
+        planner = planner_of(routing, workers, capacities)
+        planned = counted_plan(frame, key, planner, salts, weight=weight, sample=routing.sample)
     # Not as a column of its own, which would travel with every row.
-    destination = bin_of(plan, Key(key, plan.buckets).bucket(), salts.column())
+    destination = bin_of(planned, Key(key, planned.buckets).bucket(), salts.column())
     return frame.repartitionById(workers, destination)
 
 
@@ -139,18 +157,12 @@ def fitted(plan: RoutingPlan, salts: Salts) -> RoutingPlan:
 
 
 def bucket_counts(
-    frame: DataFrame,
-    key: Key,
-    *,
-    weight: str | None = None,
-    sample: float | None = None,
-    seed: int = 0,
+    frame: DataFrame, key: Key, *, weight: str | None = None, sample: float | None = None
 ) -> NDArray[np.float64]:
     """Rows, or their weights, by bucket: one pass over the key columns."""
     require_weight(frame, weight)
     if sample is not None:
-        require_between("sample", sample, above=0, most=1)
-        frame = frame.sample(fraction=sample, seed=seed)
+        frame = frame.sample(fraction=sample, seed=0)
     bucket, number = f"{HIDDEN}bucket", f"{HIDDEN}number"
     found = frame.groupBy(key.bucket().alias(bucket)).agg(amount_of(weight).alias(number))
     counted = found.toArrow()
@@ -159,22 +171,6 @@ def bucket_counts(
     if not (np.isfinite(counts) & (counts >= 0)).all():
         raise ValueError(f"weight: column {weight!r} must hold numbers of at least 0")
     return counts
-
-
-def refuse_beside_a_plan(
-    plan: RoutingPlan | None,
-    workers: int,
-    *,
-    epsilon: float = DEFAULT_EPSILON,
-    **others: object,
-) -> None:
-    """Refuse a plan for others, and what it has decided already, rather than leave it unheard."""
-    if plan is not None and plan.bins != workers:
-        raise ValueError(f"the plan is for {plan.bins} workers, not for {workers}")
-    given = [name for name, value in others.items() if value is not None]
-    given += ["epsilon"] if epsilon != DEFAULT_EPSILON else []
-    if given:
-        raise ValueError(f"a plan is given, which has decided on {given[0]} already; give one")
 
 
 def amount_of(weight: str | None) -> Column:

@@ -108,6 +108,9 @@ def session(
     try:
         yield spark
     finally:
+        from steelyard.spark.streaming.listening import stop_listening
+
+        stop_listening(spark)
         spark.stop()
 
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import steelyard as sy
 from tests.spark.on_cluster import kill_my_executor, start
 from tests.spark.streaming.job_on_cluster import SCHEMA, STREAMING, WORKERS
+from tests.spark.streaming.placing import placed
 
 UNSHARED = "/proc/self/cwd/control"
 """A folder of each process: an executor has a working directory of its own."""
@@ -60,7 +61,9 @@ class FatalCount(sy.Count):
 
 def result(stream, placement, work, control, fatal):
     """The rows themselves, or counts and sums by key."""
-    grouped = sy.group_by(stream, "page", workers=WORKERS, placement=placement, control=control)
+    grouped = sy.group_stream(
+        stream, "page", workers=WORKERS, placement=placed(placement), control=control
+    )
     if work == "aggregate":
         return grouped.aggregate(FatalCount(fatal), sy.Sum("id"))
 

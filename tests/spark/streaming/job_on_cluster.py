@@ -18,6 +18,7 @@ from steelyard.control.store import ControlStore
 from steelyard.control.version import ControlVersion
 from steelyard.spark.session import STATE_IN_ROCKSDB
 from tests.spark.on_cluster import kill_my_executor, start
+from tests.spark.streaming.placing import placed
 
 WORKERS, FILES, EACH = 3, 4, 2000
 SCHEMA = "page string, id long"
@@ -74,14 +75,13 @@ def main(placement, kill, merged, control, folder):
         if kill == "executor":
             # Rows in an order that a second try need not repeat.
             stream = stream.repartition(4)
-        grouped = sy.group_by(
+        grouped = sy.group_stream(
             stream,
             "page",
             workers=WORKERS,
-            placement=placement,
-            control=control,
             # Workers that stay hold partial results over the deaths.
-            period=2 if placement == "delegated" else 1,
+            placement=placed(placement, period=2),
+            control=control,
         )
         more = [sy.Variance("id")] if merged == "python" else []
         counts = grouped.aggregate(

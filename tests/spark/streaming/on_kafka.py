@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 import steelyard as sy
 from steelyard.spark.session import CHECKPOINTS_ON_DISK, STATE_IN_ROCKSDB
 from tests.ports import free_port
+from tests.spark.streaming.placing import placed
 from tests.waiting import until
 
 MESSAGES, WORKERS = 200_000, 4
@@ -68,8 +69,8 @@ def count(spark, servers, placement, folder, interrupt):
     reader = reader.option("subscribe", "words").option("startingOffsets", "earliest")
     messages = reader.option("maxOffsetsPerTrigger", MESSAGES // 5).load()
     words = messages.withColumn("word", F.col("key").cast("string"))
-    grouped = sy.group_by(
-        words, "word", workers=WORKERS, placement=placement, control=folder / "control"
+    grouped = sy.group_stream(
+        words, "word", workers=WORKERS, placement=placed(placement), control=folder / "control"
     )
     counts = grouped.aggregate(sy.Count())
     results = counts.select(

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import steelyard as sy
+from tests.spark.streaming.placing import placed
 from tests.waiting import until
 
 FILES, EACH = 4, 2000
@@ -97,6 +98,7 @@ def calm_shares(slots):
 
 
 def group(stream, tmp_path, placement="pull", **settings):
-    """Four workers that learn."""
+    """Four workers that learn; the placement may be a name."""
+    where = placed(placement) if isinstance(placement, str) else placement
     settings = {"workers": 4, "control": tmp_path / "control", **settings}
-    return sy.group_by(stream, "page", placement=placement, **settings)
+    return sy.group_stream(stream, "page", placement=where, **settings)

@@ -53,7 +53,7 @@ SPARKS = "|value schema does not match existing state"
             id="by the control path",
         ),
         pytest.param(
-            {"placement": "delegated"},
+            {"placement": sy.Delegated()},
             [sy.Count(), sy.Sum("id")],
             [
                 (
@@ -86,7 +86,7 @@ def test_another_result_is_refused(spark, rows, files, tmp_path, settings, aggre
     def run(key, aggregators, out):
         stream = stream_of(spark, tmp_path / "in").withColumn("twin", F.col("page"))
         asked = {"workers": 4, "control": tmp_path / "control", **settings}
-        found = sy.group_by(stream, key, **asked).aggregate(*aggregators)
+        found = sy.group_stream(stream, key, **asked).aggregate(*aggregators)
         return run_into(tmp_path / out, found, tmp_path / "checkpoint")
 
     shutil.copy(parts[0], tmp_path / "in" / parts[0].name)
@@ -107,7 +107,7 @@ def test_another_period_sends_what_was_held(spark, tmp_path):
     """From a minute of event time to an hour: the same windows as Spark's, none of them late."""
     (tmp_path / "in").mkdir()
     stream = stream_of(spark, tmp_path / "in")
-    asked = {"time": "at", "window": "1 minute", "watermark": "1 minute"}
+    minutes = sy.Window("at", "1 minute", watermark="1 minute")
 
     def put(number, *minutes):
         moments = pa.array([m * 60_000_000 for m in minutes], pa.timestamp("us", "UTC"))
@@ -116,7 +116,7 @@ def test_another_period_sends_what_was_held(spark, tmp_path):
         pq.write_table(rows, tmp_path / "in" / f"{number}.parquet")
 
     def run(period):
-        grouped = group(stream, tmp_path, "delegated", period=period, **asked)
+        grouped = group(stream, tmp_path, sy.Delegated(period=period), window=minutes)
         return run_into(tmp_path / "out", grouped.aggregate(sy.Count()), tmp_path / "checkpoint")
 
     put(1, 0, 0, 1)

@@ -39,7 +39,7 @@ def large(column):
     [
         pytest.param({}, True, id="sent early"),
         pytest.param(
-            {"time": "at", "window": "1 hour", "watermark": "1 hour"},
+            {"window": sy.Window("at", "1 hour", watermark="1 hour")},
             False,
             id="held for the watermark",
         ),
@@ -51,8 +51,8 @@ def test_much_is_held(spark, folder, tmp_path, settings, sends_early):
     stream = stream.parquet(str(folder)).select(
         large("id").alias("page"), "id", F.timestamp_seconds("id").alias("at")
     )
-    asked = {"workers": 1, "placement": "delegated", "control": tmp_path / "control", **settings}
-    asked["period"] = 2
+    asked = {"workers": 1, "control": tmp_path / "control", **settings}
+    asked["placement"] = sy.Delegated(period=2)
     found = []
 
     def write(batch, _):
@@ -62,7 +62,7 @@ def test_much_is_held(spark, folder, tmp_path, settings, sends_early):
 
     with kept(spark, ["spark.sql.shuffle.partitions"]):
         spark.conf.set("spark.sql.shuffle.partitions", "1")
-        results = sy.group_by(stream, "page", **asked).aggregate(sy.Count())
+        results = sy.group_stream(stream, "page", **asked).aggregate(sy.Count())
         writer = results.writeStream.outputMode("update").foreachBatch(write)
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
         query = writer.trigger(availableNow=True).start()

@@ -21,59 +21,85 @@ pytestmark = [
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"placement": "push"}, "placement must be 'pull' or 'delegated', got 'push'"),
-        ({"placement": "delegated"}, "control=, a folder that the driver and all"),
-        ({"placement": "delegated", "workers": 3, "control": "c"}, "each of 3 workers needs a"),
-        ({"placement": "delegated", "control": "c", "tasks_per_worker": 2}, "give virtual_workers"),
-        ({"virtual_workers": 0}, "virtual_workers must be a whole number"),
-        ({"virtual_workers": 2, "tasks_per_worker": 2}, "are the same here"),
-        ({"capacities": [1, 1, 1, 1]}, "capacities are a hint for placement='delegated'"),
+        ({"placement": sy.Delegated()}, "control=, a folder that the driver and all"),
+        ({"placement": sy.Delegated(), "workers": 3, "control": "c"}, "each of 3 workers needs a"),
+        ({"placement": sy.Delegated(capacities=[1]), "control": "c"}, "one number for each of 4"),
+        ({"workers": 0}, "workers must be a whole number"),
+        ({"routing": sy.Balance(buckets=3)}, "buckets must be at least the number of bins, 4"),
         ({"control": "ftp://host/path"}, "must be a folder on a local disk or a shared mount"),
         ({"control": "/proc/nowhere"}, "cannot be written"),
         ({"slot": "soon"}, "slot must be a length of time such as"),
-        ({"period": "soon"}, "period must be a length of time such as .*, got 'soon'"),
         ({"slot": 0}, "slot must be a whole number"),
-        ({"period": 2}, "period is for placement='delegated'"),
-        ({"window": "1 hour"}, "window needs time"),
-        ({"time": "at"}, "time needs a window"),
-        ({"watermark": "1 hour"}, "watermark needs a window"),
-        ({"time": "id", "window": "1 hour"}, "column 'id' must be a timestamp, got bigint"),
-        ({"time": "at", "window": "1 hour", "slide": "40 minutes"}, "whole number of slides"),
+        (
+            {"placement": sy.Delegated(period="1 hour"), "control": "c"},
+            "a period of event time needs a window",
+        ),
+        ({"window": sy.Window("nope", "1 hour")}, "time: there is no column 'nope'"),
+        ({"window": sy.Window("id", "1 hour")}, "column 'id' must be a timestamp, got bigint"),
         ({"arrived": "nope"}, "there is no column 'nope'"),
         ({"arrived": "id"}, "arrived: column 'id' must be a timestamp"),
-        ({"whole_light_keys": True}, "whole_light_keys needs all rows of a key"),
-        ({"plan": sy.Planner(3).plan}, "the plan is for 3 bins, not for 4 workers of 1 tasks"),
+        ({"routing": sy.Planner(3).plan}, "the plan is for 3 workers, not for 4"),
+        (
+            {"routing": sy.Planner(8).plan, "placement": sy.Pull(tasks_per_worker=3)},
+            "the plan is for 8 bins, not for 4 workers of 3 tasks each",
+        ),
+        (
+            {"routing": sy.Planner(4).plan, "placement": sy.Delegated(), "control": "c"},
+            "a RoutingPlan needs placement=sy.Pull()",
+        ),
+        ({"routing": sy.Planner(4).plan, "weight": "id"}, "a RoutingPlan does not use weight"),
     ],
 )
 def test_bad_settings_get_one_sentence(stream, settings, sentence):
     """Before anything starts."""
     with pytest.raises(ValueError, match=sentence):
-        sy.group_by(stream, "page", **{"workers": 4, **settings})
+        sy.group_stream(stream, "page", **{"workers": 4, **settings})
 
 
-def test_what_a_stream_cannot_do_is_refused(spark, stream, rows, tmp_path):
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"placement": "delegated"}, r"must be sy.Pull\(\) or sy.Delegated\(\), got 'delegated'"),
+        ({"window": "1 hour"}, r"window must be sy.Window\(time, length\), got '1 hour'"),
+        ({"routing": "porc"}, "routing must be a Balance or a RoutingPlan or a Scheme, got 'porc'"),
+    ],
+)
+def test_names_in_the_place_of_objects_get_one_sentence(stream, settings, sentence):
+    """What a user may guess first."""
+    with pytest.raises(TypeError, match=sentence):
+        sy.group_stream(stream, "page", **{"workers": 4, **settings})
+
+
+def test_each_kind_of_frame_has_its_call(stream, rows):
+    """The sentence names the right one."""
+    with pytest.raises(ValueError, match=r"frame is a stream; use sy.group_stream\(stream, ...\)"):
+        sy.group_by(stream, "page", workers=4)
+    with pytest.raises(ValueError, match=r"is not streaming; use sy.group_by\(frame, ...\)"):
+        sy.group_stream(rows, "page", workers=4)
+    grouped = sy.group_by(rows, "page", workers=4)
+    assert not hasattr(grouped, "history"), "only streams have one"
+    assert not hasattr(sy.group_stream(stream, "page", workers=4), "hot_keys")
+
+
+def test_what_a_stream_cannot_do_is_refused(spark, stream, tmp_path):
     """Watermarks that would be lost, sketches in windows, streams that were shuffled."""
     marked = stream.withWatermark("at", "1 hour")
     with pytest.raises(ValueError, match="the stream has a watermark on 'at' already"):
-        sy.group_by(marked, "page", workers=4, time="at", window="1 hour")
-    windowed = sy.group_by(stream, "page", workers=4, time="at", window="1 hour")
+        sy.group_stream(marked, "page", workers=4, window=sy.Window("at", "1 hour"))
+    windowed = sy.group_stream(stream, "page", workers=4, window=sy.Window("at", "1 hour"))
     with pytest.raises(ValueError, match=r"Spark itself can merge .* and collect_set.id. is none"):
         windowed.aggregate(sy.CollectSet("id"))
     with pytest.raises(ValueError, match="does not come straight from its source"):
-        sy.group_by(stream.repartition(2), "page", workers=4)
-    with pytest.raises(ValueError, match="which only a stream straight from files or Kafka keeps"):
-        group(stream.repartition(2), tmp_path, scheme=sy.schemes.named("porc"))
+        sy.group_stream(stream.repartition(2), "page", workers=4)
+    with pytest.raises(ValueError, match="only a stream straight from files or Kafka keeps it"):
+        group(stream.repartition(2), tmp_path, routing=sy.schemes.named("porc"))
     drawn = stream.repartition(2).withColumn("drawn", F.rand())
     with pytest.raises(ValueError, match=r"column 'drawn' comes from rand\(\) behind a shuffle"):
         group(drawn, tmp_path, salt=["drawn"])
-    periodic = group(stream, tmp_path, "delegated", period=2)
+    periodic = group(stream, tmp_path, sy.Delegated(period=2))
     with pytest.raises(ValueError, match="window and period are for aggregate"):
         periodic.map_arrow(lambda rows: rows, SCHEMA)
-    with pytest.raises(ValueError, match="control is for streams, and this frame is none"):
-        sy.group_by(rows, "page", workers=4, control=tmp_path)
-    with pytest.raises(ValueError, match="only a stream has a history"):
-        sy.group_by(rows, "page", workers=4).history()
-    once = sy.group_by(stream, "page", workers=4)
+    once = sy.group_stream(stream, "page", workers=4)
     once.aggregate(sy.Count())
     with pytest.raises(ValueError, match="a grouping of a stream is for one result"):
         once.aggregate(sy.Count())
@@ -82,7 +108,7 @@ def test_what_a_stream_cannot_do_is_refused(spark, stream, rows, tmp_path):
     with pytest.raises(ValueError, match="keep their state in RocksDB: set"):
         group(stream, tmp_path, "delegated")
     with pytest.raises(ValueError, match="Spark cannot merge itself are kept in RocksDB: set"):
-        sy.group_by(stream, "page", workers=4).aggregate(sy.CollectSet("id"))
+        sy.group_stream(stream, "page", workers=4).aggregate(sy.CollectSet("id"))
     spark.conf.set(provider, rocksdb)
 
 
@@ -102,10 +128,10 @@ def test_who_keeps_state_in_python_is_warned_of_a_spark_that_leaks(
     with pytest.warns(UserWarning, match=re.escape(leak)) as delegated:
         group(stream, tmp_path, "delegated").aggregate(sy.CollectSet("id"))
     with pytest.warns(UserWarning, match=re.escape(leak)) as pulled:
-        sy.group_by(stream, "page", workers=4).aggregate(sy.CollectSet("id"))
+        sy.group_stream(stream, "page", workers=4).aggregate(sy.CollectSet("id"))
     # Spark's Python leaves other warnings behind.
     files = [
         [it.filename for it in seen if leak in str(it.message)] for seen in (delegated, pulled)
     ]
     assert [[running.__file__], [__file__]] == files
-    sy.group_by(stream, "page", workers=4).aggregate(sy.Count())  # a warning would be an error
+    sy.group_stream(stream, "page", workers=4).aggregate(sy.Count())  # a warning would be an error

@@ -46,7 +46,9 @@ def test_what_a_restart_may_change(spark, rows, files, tmp_path):
     written = []
     for part, buckets in zip(parts, (8192, 4096, 8192, 512), strict=True):
         shutil.copy(part, tmp_path / "in" / part.name)
-        grouped = group(stream_of(spark, tmp_path / "in"), tmp_path, buckets=buckets)
+        grouped = group(
+            stream_of(spark, tmp_path / "in"), tmp_path, routing=sy.Balance(buckets=buckets)
+        )
         found = grouped.aggregate(sy.Count(), sy.CollectSet("id"))
         written += run_into(tmp_path / "out", found, tmp_path / "checkpoint")
     counts = {key: count for key, (count, _) in truth(rows).items()}
@@ -221,8 +223,8 @@ def test_state_of_another_number_of_workers_is_refused(spark, files, tmp_path):
         spark.conf.set("spark.sql.shuffle.partitions", str(workers))
         try:
             frame = stream_of(spark, tmp_path / "in")
-            settings = {"workers": workers, "control": tmp_path / control, "period": 8}
-            grouped = sy.group_by(frame, "page", placement="delegated", **settings)
+            settings = {"workers": workers, "control": tmp_path / control}
+            grouped = group(frame, tmp_path, sy.Delegated(period=8), **settings)
             run_into(tmp_path / "out", grouped.aggregate(sy.Count()), tmp_path / "checkpoint")
         finally:
             spark.conf.set("spark.sql.shuffle.partitions", before)

@@ -76,7 +76,7 @@ def test_functions_run_at_workers(stream, tmp_path, placement):
 
 def test_all_is_told_in_complete_mode(rows, stream, tmp_path):
     """Without a control path: planned while it is read, and a history all the same."""
-    grouped = sy.group_by(stream, "page", workers=4)
+    grouped = sy.group_stream(stream, "page", workers=4)
     counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
     query = start(counts, tmp_path / "checkpoint", "complete")
     query.awaitTermination()
@@ -100,7 +100,7 @@ def test_types_are_sparks_own(spark, tmp_path, placement):
     numbers.write.parquet(str(tmp_path / "in"))
     stream = spark.readStream.schema(numbers.schema).parquet(str(tmp_path / "in"))
     keys = ["yes", "naive", "day", "price", "raw"]
-    grouped = sy.group_by(
+    grouped = sy.group_stream(
         stream, *keys, workers=4, placement=placement, control=tmp_path / "control"
     )
     results = [sy.Count("cost"), sy.Sum("cost"), sy.Mean("cost"), sy.Min("when"), sy.Max("cost")]
@@ -117,11 +117,11 @@ def test_types_are_sparks_own(spark, tmp_path, placement):
 
 def test_weights_schemes_and_plans(stream, rows, tmp_path):
     """As for frames that end."""
-    weighed = sy.group_by(stream.withColumn("w", F.lit(2.5)), "page", workers=4, weight="w")
+    weighed = sy.group_stream(stream.withColumn("w", F.lit(2.5)), "page", workers=4, weight="w")
     assert truth(rows) == last_of(
         table(weighed.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "weighed")
     )
-    schemed = group(stream, tmp_path, scheme=sy.schemes.named("porc"))
+    schemed = group(stream, tmp_path, routing=sy.schemes.named("porc"))
     assert truth(rows) == last_of(
         table(schemed.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "schemed")
     )
@@ -130,7 +130,7 @@ def test_weights_schemes_and_plans(stream, rows, tmp_path):
     assert not weighed.controller.foresees, "weights are not messages"
     assert not schemed.controller.foresees, "no plan is followed"
     plan = sy.plan(rows, "page", workers=4)
-    planned = sy.group_by(stream, "page", workers=4, plan=plan)
+    planned = sy.group_stream(stream, "page", workers=4, routing=plan)
     assert truth(rows) == last_of(
         table(planned.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "planned")
     )
@@ -139,19 +139,19 @@ def test_weights_schemes_and_plans(stream, rows, tmp_path):
 def test_latencies_are_told_from_the_time_of_arrival(stream, tmp_path):
     """A column of times, or Kafka's own."""
     now = stream.withColumn("came", F.timestamp_seconds(F.lit(time.time() - 100)))
-    grouped = sy.group_by(now, "page", workers=2, arrived="came")
+    grouped = sy.group_stream(now, "page", workers=2, arrived="came")
     table(grouped.aggregate(sy.Count()), tmp_path / "checkpoint")
     slot = heard(grouped, 1)[0]
     assert 90 < slot.p50 <= slot.p99 < 100 + PATIENCE
     kafka = stream.selectExpr("'t' AS topic", "1 AS partition", "id AS offset", "at AS timestamp")
-    grouped = sy.group_by(kafka.withColumn("key", F.lit("k")), "key", workers=2)
+    grouped = sy.group_stream(kafka.withColumn("key", F.lit("k")), "key", workers=2)
     assert ("timestamp", ("partition", "offset")) == (grouped.arrived, grouped.salts)
 
 
 def test_a_clock_that_is_behind_shows_no_latency(stream, rows, tmp_path):
     """Messages that seem to come from the future are counted like others."""
     soon = stream.withColumn("came", F.timestamp_seconds(F.lit(time.time() + 10_000)))
-    grouped = sy.group_by(soon, "page", workers=2, arrived="came")
+    grouped = sy.group_stream(soon, "page", workers=2, arrived="came")
     counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
     assert truth(rows) == last_of(table(counts, tmp_path / "checkpoint"))
     assert all(0 < slot.p99 < 0.001 for slot in heard(grouped, FILES))

@@ -22,6 +22,7 @@ from tests.spark.every_type import (
     wrong_types,
     wrong_values,
 )
+from tests.spark.streaming.placing import placed
 from tests.spark.streaming.running import PLACEMENTS, start
 
 pytestmark = [
@@ -62,7 +63,9 @@ def done(frame, checkpoint, mode="update"):
 
 def group(frame, *keys, folder, placement):
     """Two workers."""
-    return sy.group_by(frame, *keys, workers=2, placement=placement, control=folder / "control")
+    return sy.group_stream(
+        frame, *keys, workers=2, placement=placed(placement), control=folder / "control"
+    )
 
 
 @PLACEMENTS

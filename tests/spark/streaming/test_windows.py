@@ -35,15 +35,8 @@ pytestmark = [
 )
 def test_windows_are_sparks_own(stream, tmp_path, placement, mode, slide):
     """Event time, sliding too: the same rows as Spark's `window` gives, late ones dropped alike."""
-    grouped = group(
-        stream,
-        tmp_path,
-        placement,
-        time="at",
-        window="2 hours",
-        slide=slide,
-        watermark="30 minutes",
-    )
+    hours = sy.Window("at", "2 hours", slide, watermark="30 minutes")
+    grouped = group(stream, tmp_path, placement, window=hours)
     ours = grouped.aggregate(sy.Count(), sy.Max("id"), sy.Mean("id"))
     windows = F.window("at", "2 hours", slide)
     theirs = stream.withWatermark("at", "30 minutes").groupBy(windows, "page")
@@ -65,8 +58,8 @@ def test_late_messages_are_dropped_as_spark_drops_them(spark, rows, tmp_path, pl
             part = part.withColumn("at", F.expr("if(id % 4 < 2, timestamp_seconds(id), at)"))
         part.coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
     stream = stream_of(spark, tmp_path / "in")
-    asked = {"time": "at", "window": "1 hour", "watermark": "2 hours"}
-    ours = group(stream, tmp_path, placement, **asked).aggregate(sy.Count())
+    hours = sy.Window("at", "1 hour", watermark="2 hours")
+    ours = group(stream, tmp_path, placement, window=hours).aggregate(sy.Count())
     theirs = stream.withWatermark("at", "2 hours").groupBy(F.window("at", "1 hour"), "page")
     expected = last_of(table(theirs.count(), tmp_path / "theirs"), keys=2)
     assert expected == last_of(table(ours, tmp_path / "ours"), keys=2)
@@ -85,8 +78,8 @@ def test_periods_of_event_time_lose_nothing_that_is_in_time(spark, tmp_path):
         pq.write_table(made, tmp_path / "in" / f"{first:03}.parquet")
         time.sleep(0.01)
     stream = stream_of(spark, tmp_path / "in")
-    asked = {"time": "at", "window": "1 minute", "watermark": "1 minute"}
-    ours = group(stream, tmp_path, "delegated", period="10 minutes", **asked)
+    minutes = sy.Window("at", "1 minute", watermark="1 minute")
+    ours = group(stream, tmp_path, sy.Delegated(period="10 minutes"), window=minutes)
     written = table(ours.aggregate(sy.Count()), tmp_path / "ours")
     found = {(window.start.minute, page): count for window, page, count in written}
     # The last period is held until a later one begins.
@@ -100,7 +93,7 @@ def test_periods_hold_results_back_and_lose_nothing(spark, rows, files, tmp_path
     shutil.copytree(files, tmp_path / "in")
 
     def run():
-        grouped = group(stream_of(spark, tmp_path / "in"), tmp_path, "delegated", period=2)
+        grouped = group(stream_of(spark, tmp_path / "in"), tmp_path, sy.Delegated(period=2))
         counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
         return run_into(tmp_path / "out", counts, tmp_path / "checkpoint")
 

@@ -128,3 +128,14 @@ def listen(session: SparkSession, loop: ControlLoop) -> None:
         _listeners[session] = _Listener()
         session.streams.addListener(_listeners[session])
     _listeners[session].loops[loop.sources] = loop
+
+
+def stop_listening(session: SparkSession) -> None:
+    """Remove the listener of a session that is about to stop.
+
+    On Spark Connect a thread of the listener would fail, as it still waits for events when the
+    connection is closed.
+    """
+    listener = _listeners.pop(session, None)
+    if listener is not None:
+        session.streams.removeListener(listener)

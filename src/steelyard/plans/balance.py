@@ -1,0 +1,39 @@
+"""How evenly, and from which counts, rows are balanced: the settings that all calls share."""
+
+from dataclasses import dataclass
+
+from steelyard.hashing import MOST_BINS
+from steelyard.validation import require_between, require_whole
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Balance rows by counts of their keys; the defaults suit most data.
+
+    Every call that distributes rows accepts a `Balance` as `routing`. A setting that a call does
+    not need has no effect there, so that one `Balance` can serve several calls.
+
+    >>> Balance(epsilon=0.05)
+    Balance(epsilon=0.05, sample=None, buckets=8192, decay=0.2)
+    >>> Balance(epsilon=0)
+    Traceback (most recent call last):
+    ...
+    ValueError: epsilon must be a number above 0 and at most 10, got 0
+    """
+
+    epsilon: float = 0.01
+    """No worker gets more than `(1 + epsilon)` times its share of the rows."""
+    sample: float | None = None
+    """Fraction of the rows to count, for inputs that are costly to read; None counts all rows.
+    Rows are counted before they are moved, except in streams and when they are read from files."""
+    buckets: int = 8192
+    """Keys are hashed into this many buckets, and rows are counted by bucket."""
+    decay: float = 0.2
+    """Streams only: the weight of all earlier counts when new ones arrive. 0 forgets them."""
+
+    def __post_init__(self) -> None:
+        require_between("epsilon", self.epsilon, above=0, most=10)
+        if self.sample is not None:
+            require_between("sample", self.sample, above=0, most=1)
+        require_whole("buckets", self.buckets, least=1, most=MOST_BINS)
+        require_between("decay", self.decay, least=0, most=1)

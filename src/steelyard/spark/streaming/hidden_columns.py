@@ -1,0 +1,16 @@
+"""Names of the columns that exist only between the stages of a stream."""
+
+from steelyard.spark.columns import HIDDEN
+
+BUCKET, SALT, HASH = f"{HIDDEN}bucket", f"{HIDDEN}salt", f"{HIDDEN}hash"
+WEIGHT, ARRIVED, PIN = f"{HIDDEN}weight", f"{HIDDEN}arrived", f"{HIDDEN}pin"
+PANE, SHARD = f"{HIDDEN}pane", f"{HIDDEN}shard"
+
+TIME = f"{HIDDEN}time"
+"""The column of event times."""
+
+WATERMARK = "spark.watermarkDelayMs"
+"""Spark's metadata of a column that has a watermark."""
+
+SHARDS = 64
+"""Shards of the partial states that Spark cannot merge; part of the checkpoint: never change it."""

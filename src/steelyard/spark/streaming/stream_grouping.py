@@ -1,0 +1,233 @@
+"""A stream and its key enter; a grouping leaves, checked before any work starts."""
+
+import os
+import warnings
+from collections.abc import Sequence
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import TimestampType
+
+from steelyard.control.controller import Controller
+from steelyard.control.store import ControlStore
+from steelyard.placements import Placement, Pull, StreamWorkers
+from steelyard.plans import Balance, RoutingPlan
+from steelyard.spark.columns import (
+    Key,
+    require_columns,
+    require_frame,
+    require_key,
+    require_weight,
+)
+from steelyard.spark.retries.repeated import Repeated, repeated
+from steelyard.spark.routing import (
+    Routing,
+    balance_of,
+    kind_of,
+    planner_of,
+    require_not_decided,
+    require_routing,
+    require_workers_of,
+)
+from steelyard.spark.salts import Salts
+from steelyard.spark.streaming.grouped_stream import GroupedStream
+from steelyard.spark.streaming.requirements import (
+    period_of,
+    require_room_for_state,
+    require_time,
+    require_window,
+    slot_length_of,
+)
+from steelyard.spark.streaming.source_stage import SourceStage
+from steelyard.windows import Window
+
+
+def group_stream(
+    stream: DataFrame,
+    *key: str,
+    workers: int,
+    placement: Placement = Pull(),  # noqa: B008  # frozen
+    control: str | os.PathLike[str] | None = None,
+    window: Window | None = None,
+    slot: int | str = 1,
+    weight: str | None = None,
+    salt: Sequence[str] | None = None,
+    routing: Routing = Balance(),  # noqa: B008  # frozen
+    arrived: str | None = None,
+) -> GroupedStream:
+    """Like `group_by`, for a stream: the workers learn hot keys and speeds while it runs.
+
+    The results are streams. One grouping is for one result. The messages of a key that is split
+    do not keep their order.
+
+    Args:
+        stream: The rows to group, as `spark.readStream` reads them.
+        key: The columns of the key.
+        workers: The number of workers.
+        placement: `Pull()`: workers are tasks that keep no state, and a free task slot takes the
+            next one. `Delegated()`: workers stay where their state is, and virtual workers move
+            from busy ones to idle ones.
+        control: A folder that the driver and all executors share. Sources follow the plans and
+            assignments that are published there. Without it every part of a micro-batch is
+            planned while it is read, and nothing is learned. `Delegated` needs it.
+        window: Windows of event time, for `aggregate`.
+        slot: Virtual workers move, and plans are renewed, after this many micro-batches, or with
+            the first one after a length of time such as "30 seconds".
+        weight: A column of numbers, at least 0: how much each row counts; 1 by default.
+        salt: The columns that tell rows of one key apart, as in `repartition`; Kafka's partition
+            and offset by default.
+        routing: The settings of the balancing, or, instead of it, a `RoutingPlan` (with `Pull`) or
+            a `Scheme`, by which every source task routes message by message.
+        arrived: A column of times from which latencies are measured; Kafka's by default.
+
+    >>> import steelyard as sy
+    >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
+    >>> rows.write.parquet(f"{folder}/visits")
+    >>> stream = spark.readStream.schema(rows.schema).parquet(f"{folder}/visits")
+    >>> grouped = group_stream(stream, "page", workers=4, control=f"{folder}/control")
+    >>> counts = grouped.aggregate(sy.Count())
+    >>> writer = counts.writeStream.outputMode("update").format("memory").queryName("counts")
+    >>> writer.trigger(availableNow=True).start().awaitTermination(120)
+    True
+    >>> spark.table("counts").orderBy("count", ascending=False).first()
+    Row(page='hot', count=5000)
+    """
+    crew = StreamWorkers(workers, placement)
+    _require_stream(stream, key, weight, arrived)
+    require_routing(routing, ["balance", "plan", "scheme"])
+    require_not_decided(routing, weight=weight)
+    balance = balance_of(routing)
+    planner_of(balance, crew.virtual, crew.task_sizes)  # refuses what cannot be
+    _require_plan(routing, crew)
+    require_window(stream, window)
+    repeats = repeated(stream)
+    in_order = repeats.in_order_by([*key, *([] if weight is None else [weight])])
+    _require_order(routing, in_order=in_order, has_control=control is not None)
+    period = period_of(placement, window)
+    length = slot_length_of(slot)
+    store = None if control is None else ControlStore(control)
+    if crew.are_delegated:
+        if store is not None:
+            _require_same_workers(store, workers)
+        require_room_for_state(stream.sparkSession, workers, control)
+    if store is not None:
+        store.prepare()
+    buckets = routing.buckets if isinstance(routing, RoutingPlan) else balance.buckets
+    make_controller = partial(
+        Controller,
+        workers,
+        crew.each,
+        delegation=crew.are_delegated,
+        store=store,
+        slot=length,
+        epsilon=balance.epsilon,
+        buckets=buckets,
+        decay=balance.decay,
+        capacities=crew.capacities,
+        rules=crew.rules,
+        foresees=kind_of(routing) != "scheme" and weight is None,
+    )
+    source = SourceStage(
+        frame=stream,
+        key=Key(key, buckets),
+        workers=crew,
+        control=store,
+        routing=routing,
+        salts=_salts(stream, salt, key, repeats, routing, in_order=in_order),
+        in_order=in_order,
+        weight=weight,
+        arrived=arrived or ("timestamp" if _is_kafka(stream) else None),
+        window=window,
+        by_event_time=period.micros > 0,
+    )
+    return GroupedStream(source, period, make_controller)
+
+
+def _require_stream(
+    stream: DataFrame, key: Sequence[str], weight: str | None, arrived: str | None
+) -> None:
+    require_frame("stream", stream)
+    if not stream.isStreaming:
+        raise ValueError("stream is a DataFrame that is not streaming; use sy.group_by(frame, ...)")
+    require_key(stream, "key", key)
+    require_weight(stream, weight)
+    if arrived is not None:
+        require_columns(stream, "arrived", [arrived])
+        require_time(stream, "arrived", arrived)
+
+
+def _require_plan(routing: Routing, crew: StreamWorkers) -> None:
+    if not isinstance(routing, RoutingPlan):
+        return
+    if crew.are_delegated:
+        raise ValueError(
+            "routing: a RoutingPlan needs placement=sy.Pull(); with sy.Delegated() plans follow "
+            "the counts of the stream"
+        )
+    require_workers_of(routing, crew.count, crew.each)
+
+
+def _require_order(routing: Routing, *, in_order: bool, has_control: bool) -> None:
+    """Refuse what depends on the order of rows where a retry may change it."""
+    if in_order:
+        return
+    if kind_of(routing) == "scheme":
+        raise ValueError(
+            "routing: a Scheme routes message by message, which depends on their order, and only a "
+            "stream straight from files or Kafka keeps it when a task is run again; use a plan"
+        )
+    if not has_control and not isinstance(routing, RoutingPlan):
+        raise ValueError(
+            "this stream does not come straight from its source, so it cannot be planned while it "
+            "is read; give a control path, by which the workers learn"
+        )
+
+
+def _require_same_workers(store: ControlStore, workers: int) -> None:
+    """Refuse another number of workers than before: what the others hold would be forgotten."""
+    learned = store.learned() or {}
+    before = learned.get("workers", workers)
+    if learned.get("source") is not None and before != workers:
+        raise ValueError(
+            f"the control path {store.shown} is of {before} delegated workers, and their number is "
+            f"fixed by the checkpoint: use {before}, or a new checkpoint and a new control path"
+        )
+
+
+def _is_kafka(frame: DataFrame) -> bool:
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    is_timed = isinstance(kinds.get("timestamp"), TimestampType)
+    return is_timed and {"topic", "partition", "offset"} <= kinds.keys()
+
+
+def _salts(
+    frame: DataFrame,
+    salt: Sequence[str] | None,
+    key: Sequence[str],
+    repeats: Repeated,
+    routing: Routing,
+    *,
+    in_order: bool,
+) -> tuple[str, ...] | None:
+    """The columns that tell messages of a key apart; None where their place in a task does.
+
+    Kafka's partition and offset, which no two messages share, unless the user names others, or a
+    step before has picked one of several messages. Without any column hot keys stay whole.
+    """
+    plan = routing if isinstance(routing, RoutingPlan) else None
+    may_split = plan is None or bool(plan.splits)
+    salts = Salts.of(frame, salt, key, repeats)
+    if salt is None and _is_kafka(frame) and not {"partition", "offset"} & repeats.doubts.keys():
+        return ("partition", "offset")
+    if salt is None and in_order and plan is None:
+        return None
+    if salt is None and may_split and set(frame.columns) <= set(key):
+        warnings.warn(
+            "the messages of a key are all alike, as the stream has no column but its key, and no "
+            "place of their own, behind a shuffle or by a plan that is given: a hot key cannot be "
+            "split; keep a column that tells them apart, or name one with salt=",
+            stacklevel=3,
+        )
+    if may_split and not salts.names:
+        salts.warn(stacklevel=3)
+    return salts.names

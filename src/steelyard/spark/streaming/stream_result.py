@@ -1,0 +1,165 @@
+"""One query from its sources to its results: where partial states meet, and what is observed.
+
+A source stage and the work of the workers enter; a streaming frame of results leaves.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from steelyard.aggregators import Aggregation, Max
+from steelyard.control.definition import Definition
+from steelyard.executor import stream_worker as at_work
+from steelyard.executor.worker import Add, Map, Worker
+from steelyard.spark.arrow_types import spark_schema
+from steelyard.spark.columns import named
+from steelyard.spark.streaming import worker_stage
+from steelyard.spark.streaming.hidden_columns import ARRIVED, BUCKET, PANE, SHARD, SHARDS, TIME
+from steelyard.spark.streaming.merging import merged, states_of
+from steelyard.spark.streaming.processors import Worker as StatefulWorker
+from steelyard.spark.streaming.source_stage import SourceStage
+
+
+@dataclass(frozen=True, eq=False)
+class StreamResult:
+    """The parts of one query, put together."""
+
+    source: SourceStage
+    period: at_work.Period
+    definition: Definition
+    name: str
+    """Of the observed metrics, by which reports reach the driver."""
+
+    def mapped(self, work: Map, promised: pa.Schema, kinds: StructType) -> DataFrame:
+        """What a function of the user's makes of the rows."""
+        columns = self.source.frame.columns
+        stopwatch = self._stopwatch(columns)
+        if not self.source.workers.are_delegated:
+            made = self._in_any_task(columns, work, promised, kinds)
+            return made.select(*map(named, promised.names))
+        staying = at_work.Staying(work, stopwatch)
+        blocks = self._where_state_is(columns, staying, worker_stage.BLOCKS)
+        return worker_stage.unpacked(blocks, promised.types, kinds.fields)
+
+    def merged_by_spark(self, wanted: Aggregation, schema: pa.Schema) -> DataFrame:
+        """Merge in Spark's own aggregation: partial states are rows."""
+        window = self.source.window
+        keys, everything = list(wanted.by), list(wanted.aggregators)
+        if window is not None:
+            schema = schema.append(pa.field(PANE, pa.int64())).append(pa.field(TIME, pa.int64()))
+            keys.append(PANE)
+            everything.append(Max(TIME))
+        aggregation = Aggregation(everything, keys, schema)
+        rows = self._partial_rows(aggregation)
+        states = list(rows.schema.fields)
+        own = [states.pop(0) for _ in keys]
+        groups = [
+            worker_stage.as_field(column.name, key)
+            for column, key in zip(own, self._keys, strict=False)
+        ]
+        columns = [
+            merged(aggregator, states_of(aggregator, schema, states), of.dataType)
+            for aggregator, of in zip(wanted.aggregators, _results(wanted), strict=True)
+        ]
+        if window is not None:
+            (latest,) = states
+            rows = rows.withColumn(TIME, F.timestamp_micros(latest.name))
+            if window.watermark is not None:
+                rows = rows.withWatermark(TIME, window.watermark)
+            groups = [F.window(F.col(TIME), window.length, window.slide), *groups]
+        return rows.groupBy(*groups).agg(*columns)
+
+    def merged_in_shards(self, wanted: Aggregation, schema: pa.Schema) -> DataFrame:
+        """Merge in Python: the states of the keys of a shard are one value of the state store."""
+        with_shard = schema.append(pa.field(SHARD, pa.int32()))
+        aggregation = Aggregation(wanted.aggregators, [SHARD, *wanted.by], with_shard)
+        read = _columns_of(aggregation)
+        if self.source.workers.are_delegated:
+            periodic = self._periodic(aggregation, read, shard=SHARD)
+            blocks = self._where_state_is(read, periodic, worker_stage.BLOCKS)
+        else:
+            add = Add(aggregation, SHARD, SHARDS)
+            blocks = self._in_any_task(read, add, at_work.BLOCKS, worker_stage.BLOCKS)
+        merging = at_work.Merging(aggregation, (SHARD,), self.definition)
+        met = worker_stage.merged_by_bin(blocks, merging)
+        fields = [*self._keys, *_results(wanted)]
+        return worker_stage.unpacked(met, wanted.result_schema.types, fields)
+
+    def _partial_rows(self, aggregation: Aggregation) -> DataFrame:
+        """Partial states as rows: the keys, then a column for each value of a state."""
+        read = _columns_of(aggregation)
+        partials = at_work.Partials(aggregation)
+        kinds = spark_schema(partials.schema, self._keys)
+        if self.source.workers.are_delegated:
+            return self._where_state_is(read, self._periodic(aggregation, read, None), kinds)
+        return self._in_any_task(read, partials, partials.schema, kinds)
+
+    @property
+    def _keys(self) -> list[StructField]:
+        return [self.source.frame.schema[name] for name in self.source.key.names]
+
+    def _periodic(
+        self, aggregation: Aggregation, columns: Sequence[str], shard: str | None
+    ) -> at_work.Periodic:
+        window = self.source.window
+        moves_watermark = window is not None and window.watermark is not None
+        return at_work.Periodic(
+            aggregation,
+            self.period,
+            self.source.workers.count,
+            shard=shard,
+            watch=self._stopwatch(columns),
+            definition=self.definition,
+            most_held=inf if moves_watermark else at_work.MOST_HELD,
+        )
+
+    def _in_any_task(
+        self, columns: Sequence[str], worker: Worker, schema: pa.Schema, kinds: StructType
+    ) -> DataFrame:
+        work = worker, schema, self._stopwatch(columns)
+        sent = self._sent(columns)
+        return self._reported(worker_stage.in_any_task(sent, self.source.workers.bins, work, kinds))
+
+    def _where_state_is(
+        self, columns: Sequence[str], worker: StatefulWorker, kinds: StructType
+    ) -> DataFrame:
+        count = self.source.workers.count
+        return self._reported(
+            worker_stage.where_state_is(self._sent(columns), count, worker, kinds)
+        )
+
+    def _sent(self, columns: Sequence[str]) -> DataFrame:
+        """Blocks on their way to workers, and reports of sources on their way to the driver."""
+        blocks = self.source.blocks(columns, self.definition)
+        reports = F.collect_list(F.col("report")).alias("reports")
+        return blocks.observe(f"{self.name}_sources", reports)
+
+    def _reported(self, made: DataFrame) -> DataFrame:
+        """Take the reports out: they reach the driver with the completion of tasks."""
+        report = F.col(at_work.REPORT)
+        observed = made.observe(f"{self.name}_workers", F.collect_list(report).alias("reports"))
+        return observed.where(report.isNull()).drop(at_work.REPORT)
+
+    def _stopwatch(self, columns: Sequence[str]) -> at_work.Stopwatch:
+        workers = self.source.workers
+        arrived = ARRIVED if self.source.arrived is not None else None
+        tasks = 1 if workers.are_delegated else workers.each
+        return at_work.Stopwatch(
+            BUCKET, arrived, tuple(columns), self.source.key.names, workers.count, tasks
+        )
+
+
+def _results(wanted: Aggregation) -> list[StructField]:
+    """The columns behind the keys."""
+    return list(spark_schema(wanted.result_schema).fields[len(wanted.by) :])
+
+
+def _columns_of(aggregation: Aggregation) -> list[str]:
+    """The columns that an aggregation reads, each once."""
+    read = (column for aggregator in aggregation.aggregators for column in aggregator.columns)
+    return list(dict.fromkeys([*aggregation.by, *read]))

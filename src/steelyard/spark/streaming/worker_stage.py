@@ -1,0 +1,82 @@
+"""The workers of a stream as stages of a Spark query.
+
+Blocks of rows enter, each with its bin; what the workers make of them leaves, with a column of
+reports.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from steelyard.executor import stream_worker as at_work
+from steelyard.executor.worker import Worker
+from steelyard.spark.arrow_types import spark_schema
+from steelyard.spark.shipping import shipped
+from steelyard.spark.streaming.hidden_columns import WATERMARK
+from steelyard.spark.streaming.processors import Worker as StatefulWorker
+from steelyard.spark.streaming.processors import stateful
+
+BLOCKS = spark_schema(at_work.BLOCKS)
+"""Rows of a bin and a block, in Spark's types."""
+
+
+def in_any_task(
+    sent: DataFrame, bins: int, work: tuple[Worker, pa.Schema, at_work.Stopwatch], kinds: StructType
+) -> DataFrame:
+    """Run every bin as a task, which a free task slot takes."""
+    at_workers = sent.select("bin", "block").repartitionById(bins, F.col("bin")).select("block")
+    return at_workers.mapInArrow(shipped(at_work.Pulled(*work)), with_report(kinds))
+
+
+def where_state_is(
+    sent: DataFrame, workers: int, worker: StatefulWorker, kinds: StructType
+) -> DataFrame:
+    """Run every worker as a partition of Spark's state store, which stays on its executor."""
+    label = F.get(F.array(*map(F.lit, _labels(sent.sparkSession, workers))), F.col("bin"))
+    labelled = sent.select(label.alias("label"), "bin", "block", "latest")
+    return labelled.groupBy("label").transformWithStateInPandas(
+        stateful(worker), with_report(kinds), "Update", "None"
+    )
+
+
+def merged_by_bin(blocks: DataFrame, merging: at_work.Merging) -> DataFrame:
+    """Merge the partial states of each shard, which is their bin."""
+    by_bin = blocks.select("bin", "block").groupBy("bin")
+    return by_bin.transformWithStateInPandas(
+        stateful(merging), with_report(BLOCKS), "Update", "None"
+    )
+
+
+def unpacked(
+    blocks: DataFrame, types: Sequence[pa.DataType], fields: Sequence[StructField]
+) -> DataFrame:
+    """The rows of blocks, in these types of Arrow and then in these columns of Spark."""
+    numbered = [StructField(f"c{i}", field.dataType) for i, field in enumerate(fields)]
+    schema = pa.schema([(f"c{i}", kind) for i, kind in enumerate(types)])
+    unpack = shipped(at_work.Unpacked(schema))
+    rows = blocks.select("block").mapInArrow(unpack, StructType(numbered))
+    return rows.select(*map(as_field, rows.columns, fields))
+
+
+def as_field(column: str, field: StructField) -> Column:
+    """The column under the field's name and with its metadata, except for a watermark."""
+    metadata = {k: v for k, v in (field.metadata or {}).items() if k != WATERMARK}
+    return F.col(column).alias(field.name, metadata=metadata)
+
+
+def with_report(kinds: StructType) -> StructType:
+    """The schema, with a column for reports."""
+    fields = [StructField(field.name, field.dataType) for field in kinds.fields]
+    return StructType([*fields, StructField(at_work.REPORT, StringType())])
+
+
+def _labels(session: SparkSession, workers: int) -> list[int]:
+    """For every worker the smallest number that Spark hashes to the partition of that number."""
+    places = F.pmod(F.hash("id"), F.lit(workers)).alias("place")
+    numbers = session.range(0, 64 * workers + 64, 1, 1).select(F.col("id").cast("int"))
+    found = numbers.groupBy(places).agg(F.min("id").alias("label")).collect()
+    labels = {row["place"]: int(row["label"]) for row in found}
+    return [labels[worker] for worker in range(workers)]
