@@ -244,7 +244,14 @@ def test_capacities_and_weights_count(views, pages):
     """A worker of twice the capacity gets twice the weight."""
     heavy = views.withColumn("cost", F.when(F.col("id") % 3 == 1, 20).otherwise(1))
     joined = join(
-        heavy, pages, "page", "left", workers=3, capacities=[2, 1, 1], weight="cost", sample=1.0
+        heavy,
+        pages,
+        "page",
+        "left",
+        workers=3,
+        capacities=[2, 1, 1],
+        weight="cost",
+        routing=sy.Balance(sample=1.0),
     )
     found = joined.select("id", "cost", F.spark_partition_id().alias("p")).toArrow().to_pandas()
     costs = found.drop_duplicates("id").groupby("p")["cost"].sum()

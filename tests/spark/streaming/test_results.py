@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 import steelyard as sy
 from steelyard.control.history import Slot
+from tests.spark.streaming.placing import placed
 from tests.spark.streaming.running import (
     EACH,
     FILES,
@@ -101,7 +102,7 @@ def test_types_are_sparks_own(spark, tmp_path, placement):
     stream = spark.readStream.schema(numbers.schema).parquet(str(tmp_path / "in"))
     keys = ["yes", "naive", "day", "price", "raw"]
     grouped = sy.group_stream(
-        stream, *keys, workers=4, placement=placement, control=tmp_path / "control"
+        stream, *keys, workers=4, placement=placed(placement), control=tmp_path / "control"
     )
     results = [sy.Count("cost"), sy.Sum("cost"), sy.Mean("cost"), sy.Min("when"), sy.Max("cost")]
     ours = grouped.aggregate(*results)
@@ -113,6 +114,18 @@ def test_types_are_sparks_own(spark, tmp_path, placement):
     assert sorted(map(str, theirs.collect())) == sorted(
         map(str, spark.createDataFrame(table(ours, tmp_path / "cp"), theirs.schema).collect())
     )
+
+
+def test_delegation_by_other_rules(stream, rows, tmp_path):
+    """The paper's own, with a first guess of the speeds: results do not depend on them."""
+    rules = sy.Delegated(virtual_workers=20, capacities=[1, 1, 1, 3], rules=sy.PaperRules())
+    grouped = group(stream, tmp_path, rules)
+    assert truth(rows) == last_of(
+        table(grouped.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "checkpoint")
+    )
+    first = heard(grouped, FILES)[0]
+    assert 80 == sum(worker.virtual_workers for worker in first.workers)
+    assert 3 == max(range(4), key=lambda worker: first.workers[worker].virtual_workers)
 
 
 def test_weights_schemes_and_plans(stream, rows, tmp_path):
@@ -145,7 +158,10 @@ def test_latencies_are_told_from_the_time_of_arrival(stream, tmp_path):
     assert 90 < slot.p50 <= slot.p99 < 100 + PATIENCE
     kafka = stream.selectExpr("'t' AS topic", "1 AS partition", "id AS offset", "at AS timestamp")
     grouped = sy.group_stream(kafka.withColumn("key", F.lit("k")), "key", workers=2)
-    assert ("timestamp", ("partition", "offset")) == (grouped.arrived, grouped.salts)
+    assert ("timestamp", ("partition", "offset")) == (
+        grouped._source.arrived,
+        grouped._source.salts,
+    )
 
 
 def test_a_clock_that_is_behind_shows_no_latency(stream, rows, tmp_path):

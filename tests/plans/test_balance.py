@@ -1,0 +1,43 @@
+"""Settings of the balancing, of placements and of windows are checked when they are made."""
+
+import pytest
+
+import steelyard as sy
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "sentence"),
+    [
+        (sy.Balance, {"epsilon": 0}, "epsilon must be a number above 0"),
+        (sy.Balance, {"epsilon": 11}, "epsilon must be a number above 0 and at most 10"),
+        (sy.Balance, {"sample": 2}, "sample must be a number above 0 and at most 1"),
+        (sy.Balance, {"buckets": 0}, "buckets must be a whole number"),
+        (sy.Balance, {"decay": 2}, "decay must be a number at least 0 and at most 1"),
+        (sy.Pull, {"tasks_per_worker": 0}, "tasks_per_worker must be a whole number"),
+        (sy.Delegated, {"virtual_workers": 0}, "virtual_workers must be a whole number"),
+        (sy.Delegated, {"period": 0}, "period must be a whole number"),
+        (sy.Delegated, {"period": "soon"}, "period must be a length of time such as"),
+        (sy.Delegated, {"capacities": [1, 0]}, "capacities must be a number above 0"),
+        (sy.Window, {"time": "at", "length": "soon"}, "window must be a length of time such as"),
+        (
+            sy.Window,
+            {"time": "at", "length": "1 hour", "slide": "40 minutes"},
+            "window must be a whole number of slides",
+        ),
+        (
+            sy.Window,
+            {"time": "at", "length": "1 hour", "watermark": "late"},
+            "watermark must be a length of time such as",
+        ),
+    ],
+)
+def test_bad_settings_get_one_sentence(make, settings, sentence):
+    """Before there is a frame, or a session."""
+    with pytest.raises(ValueError, match=sentence):
+        make(**settings)
+
+
+def test_rules_that_are_none_get_one_sentence():
+    """Their name is a likely guess."""
+    with pytest.raises(TypeError, match="rules must be SteadyRules"):
+        sy.Delegated(rules="paper")
