@@ -18,7 +18,7 @@ PLAIN = {"COLUMNS": "2000", "TERMINAL_WIDTH": "2000", "NO_COLOR": "1", "TERM": "
 @pytest.fixture(autouse=True)
 def wide_consoles(monkeypatch):
     """Nothing is folded, whatever was the width when the consoles were made."""
-    for console in (cli_console.console, cli_console.complaints):
+    for console in (cli_console.console, cli_console.error_console):
         monkeypatch.setattr(console, "_width", 2000)
 
 

@@ -33,6 +33,10 @@ _OF_A_COLUMN: dict[str, Callable[[str], Aggregator]] = {
 }
 
 
+AGGREGATORS = ("count", *(f"{name}:COLUMN" for name in _OF_A_COLUMN))
+"""What `aggregator_named` understands, with COLUMN for the name of a column."""
+
+
 def aggregator_named(text: str) -> Aggregator:
     """An aggregator from its name and its column: `count`, `sum:bytes`, `topk:word`.
 
@@ -43,6 +47,6 @@ def aggregator_named(text: str) -> Aggregator:
     if text == "count":
         return Count()
     if name not in _OF_A_COLUMN or not column:
-        known = ", ".join(f"{known}:COLUMN" for known in _OF_A_COLUMN)
-        raise ValueError(f"agg must be count or one of {known}; got {text!r}")
+        of_a_column = ", ".join(AGGREGATORS[1:])
+        raise ValueError(f"agg must be count or one of {of_a_column}; got {text!r}")
     return _OF_A_COLUMN[name](column)

@@ -8,8 +8,9 @@ import typer
 from typer.core import TyperGroup
 
 import steelyard
+from steelyard.cli.choices import CommandWithChoices, UnknownChoiceError
 from steelyard.cli.compare import compare
-from steelyard.cli.console import complain, examples
+from steelyard.cli.console import examples, refuse
 from steelyard.cli.dashboard import dashboard
 from steelyard.cli.demo import demo
 from steelyard.cli.deploy import deploy
@@ -30,21 +31,21 @@ class Commands(TyperGroup):
     """All commands: what is wrong with their arguments, or with Spark, is one sentence."""
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:
-        with _sentences():
+        with _one_sentence_errors():
             return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
-        with _sentences():
+        with _one_sentence_errors():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _sentences() -> Iterator[None]:
-    """Say in a sentence that Spark cannot be started; escape arguments that Typer repeats."""
+def _one_sentence_errors() -> Iterator[None]:
+    """End with one sentence if an option or Spark fails; escape arguments that Typer repeats."""
     try:
         yield
-    except SparkFailed as error:
-        complain(error)
+    except (SparkFailed, UnknownChoiceError) as error:
+        refuse(error)
     except _UsageError as error:
         if type(error).__name__ != "NoArgsIsHelpError":  # the whole page of help
             error.message = printable(error.message)
@@ -79,60 +80,71 @@ def main(
 
 
 app.command(
+    cls=CommandWithChoices,
     epilog=examples(
         "steelyard demo",
         "steelyard demo --skew 1.4 --slow 3 --speed 0.5 --html page.html",
-    )
+    ),
 )(demo)
 app.command(
+    cls=CommandWithChoices,
     epilog=examples(
         "steelyard doctor visits.parquet --key page --workers 24",
         "steelyard doctor clicks.csv --key user --time at --html clicks.html",
         "steelyard doctor --source kafka --servers broker:9092 --topic clicks",
-    )
+    ),
 )(doctor)
 app.command(
+    cls=CommandWithChoices,
     epilog=examples(
         "steelyard compare",
         "steelyard compare --skew 1.4 --workers 1000 --messages 20000000",
-    )
+    ),
 )(compare)
 app.command(
+    cls=CommandWithChoices,
     epilog=examples(
         "steelyard simulate --fast 3 --times 5 --plot cg.png",
         "steelyard simulate --dataset zf --skew 1.4 --scheme kg --workers 50",
         "steelyard simulate settings.toml --load 0.9",
-    )
+    ),
 )(simulate)
 app.command(
+    cls=CommandWithChoices,
     epilog=examples(
         "steelyard reproduce all --scale 0.02 --out small",
         "steelyard reproduce epsilon heterogeneous",
         "steelyard reproduce --list",
-    )
+    ),
 )(reproduce)
-app.command(epilog=examples("steelyard generate wp --fraction 0.1 --out wp.parquet"))(generate)
 app.command(
+    cls=CommandWithChoices,
+    epilog=examples("steelyard generate wp --fraction 0.1 --out wp.parquet"),
+)(generate)
+app.command(
+    cls=CommandWithChoices,
     epilog=examples(
         "steelyard stream --source rate --key 'value % 7'",
         "steelyard stream --source text --path books --key word --agg count --once",
         "steelyard stream --source kafka --servers broker:9092 --topic clicks --key key",
         "steelyard stream --key 'value % 7' --placement delegated --control learned",
-    )
+    ),
 )(stream)
 app.command(
+    cls=CommandWithChoices,
     epilog=examples(
         "steelyard dashboard",
         "steelyard dashboard --control /shared/clicks",
         "steelyard dashboard --replay history.jsonl --open",
-    )
+    ),
 )(dashboard)
 app.command(
+    cls=CommandWithChoices,
     epilog=examples(
         "steelyard deploy --out deployment --quick",
         "steelyard deploy --out small --workers 4 --messages 20000 --hetero --delays 1",
         "steelyard deploy --out mine --servers broker:9092 --schemes kg,cg-pull",
-    )
+    ),
 )(deploy)
 app.add_typer(workers, name="workers")
 

@@ -2,21 +2,21 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.cli.console import complain, console, progress_bar
+from steelyard.cli.console import console, progress_bar, refuse
+from steelyard.cli.options import CLUSTER, INPUT, Seed, Skew, option
 
 if TYPE_CHECKING:
     from steelyard.comparison import SchemeResult
 
 
 def compare(
-    skew: Annotated[float, typer.Option(help="Zipf exponent of the keys: 0 is uniform.")] = 1.0,
-    workers: Annotated[int, typer.Option(help="Workers to spread the messages over.")] = 100,
-    messages: Annotated[int, typer.Option(help="Messages to route.")] = 5_000_000,
-    seed: Annotated[int, typer.Option(help="Another seed gives another stream.")] = 0,
+    skew: Skew = 1.0,
+    messages: Annotated[int, option(INPUT, "Messages to route.")] = 5_000_000,
+    seed: Seed = 0,
+    workers: Annotated[int, option(CLUSTER, "Workers to spread the messages over.")] = 100,
 ) -> None:
     """Route a skewed stream by every grouping scheme and compare them."""
     # Late, so that --help and --version do not wait for the compiler.
@@ -28,7 +28,7 @@ def compare(
         try:
             compared = comparison.compare(skew=skew, workers=workers, messages=messages, seed=seed)
         except ValueError as error:
-            complain(error)
+            refuse(error)
         progress.update(bar, description="Routing by each scheme")
         for outcome in compared:
             outcomes.append(outcome)

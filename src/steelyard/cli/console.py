@@ -1,4 +1,4 @@
-"""What all commands share: where they write, how they show progress, how they complain."""
+"""What all commands share: where they print, how they show progress, how they end with an error."""
 
 from importlib.util import find_spec
 from typing import Any, NoReturn
@@ -28,7 +28,7 @@ class PlainConsole(Console):
 
 
 console = PlainConsole()
-complaints = PlainConsole(stderr=True)
+error_console = PlainConsole(stderr=True)
 
 
 def progress_bar() -> Progress:
@@ -38,25 +38,25 @@ def progress_bar() -> Progress:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        console=complaints,
+        console=error_console,
         transient=True,
     )
 
 
-def complain(error: Exception) -> NoReturn:
-    """One sentence on what is wrong with what was given, and exit code 2."""
+def refuse(error: Exception) -> NoReturn:
+    """End the command with exit code 2 and one sentence on what is wrong with its options."""
     raise typer.BadParameter(printable(error)) from error
 
 
 def require_packages(what: str, extra: str, *packages: str) -> None:
-    """Complain where a package is missing, before any work starts; `extra` is what brings them.
+    """Refuse to start if a package is missing, before any work starts; `extra` is what brings them.
 
     Nothing is on an index, so the sentence is right for a clone.
     """
     for package in packages:
         if find_spec(package) is None:
             how = f"install it with 'pip install \".[{extra}]\"' in a clone of steelyard"
-            complain(ImportError(f"{what} needs {package}: {how}"))
+            refuse(ImportError(f"{what} needs {package}: {how}"))
 
 
 def examples(*commands: str) -> str:

@@ -6,9 +6,9 @@ import webbrowser
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from steelyard.cli.console import complain, complaints, console, require_packages
+from steelyard.cli.checks import require_port
+from steelyard.cli.console import console, error_console, refuse, require_packages
+from steelyard.cli.options import INPUT, PAGE, option
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
@@ -21,44 +21,40 @@ _PER_SECOND = 2.5
 _LONGEST = 60.0
 """Seconds in which all slots of a simulation are played."""
 
-Ui = Annotated[bool, typer.Option("--ui", help="Show it live on a page, on this machine.")]
-UiPort = Annotated[int, typer.Option(help="Of that page; 0: any free one.")]
-
 
 def dashboard(
-    control: Annotated[
-        str | None, typer.Option(help="Follow the stream of this control path.")
-    ] = None,
+    control: Annotated[str | None, option(INPUT, "Follow the stream of this control path.")] = None,
     replay: Annotated[
-        str | None, typer.Option(help="Show a run that is over: history.jsonl or control path.")
+        str | None, option(INPUT, "Show a run that is over: history.jsonl or control path.")
     ] = None,
-    port: Annotated[int, typer.Option(help="0: any free one.")] = _PORT,
-    address: Annotated[str, typer.Option(help="What to listen on.")] = "127.0.0.1",
+    port: Annotated[int, option(PAGE, "0: any free one.")] = _PORT,
+    address: Annotated[str, option(PAGE, "What to listen on.")] = "127.0.0.1",
     public: Annotated[
-        bool, typer.Option("--public", help="Let other machines see it, at such an address.")
+        bool, option(PAGE, "Let other machines see it, at such an address.", "--public")
     ] = False,
     name: Annotated[
-        list[str] | None, typer.Option(help="With --public: a host name that browsers use.")
+        list[str] | None, option(PAGE, "With --public: a host name that browsers use.")
     ] = None,
-    open_browser: Annotated[bool, typer.Option("--open", help="Open a browser.")] = False,
+    open_browser: Annotated[bool, option(PAGE, "Open a browser.", "--open")] = False,
 ) -> None:
     """Show a stream's workers on a page, live or afterwards. Ctrl-C stops it.
 
     Without --control and --replay a short simulated run is played.
     """
     if control is not None and replay is not None:
-        complain(ValueError("control and replay exclude each other: follow a stream, or replay"))
+        refuse(ValueError("control and replay exclude each other: follow a stream, or replay"))
     require_bokeh()
     try:
+        require_port("port", port)
         runs = [_run(control, replay)]
     except ValueError as error:
-        complain(error)
-    server = _started(runs, port, address, public=public, names=name or [])
+        refuse(error)
+    server = _start_server(runs, port, address, public=public, names=name or [])
     with server:
-        _tell(server, public=public)
+        _print_address(server, public=public)
         if open_browser:
             webbrowser.open(server.url)
-        stay()
+        wait_for_interrupt()
 
 
 def _run(control: str | None, replay: str | None) -> "ShownRun":
@@ -71,12 +67,12 @@ def _run(control: str | None, replay: str | None) -> "ShownRun":
         return ShownRun(replay, Finished(read_finished(replay)))
     from steelyard.dashboard.simulated import example_slots
 
-    with complaints.status("Simulating a short run"):
+    with error_console.status("Simulating a short run"):
         slots = example_slots()
-    return played("a simulated run: some of eight workers are slow", slots)
+    return paced_run("a simulated run: some of eight workers are slow", slots)
 
 
-def played(name: str, slots: "Sequence[Slot]") -> "ShownRun":
+def paced_run(name: str, slots: "Sequence[Slot]") -> "ShownRun":
     """A simulated run that is shown as if it ran now."""
     from steelyard.dashboard.runs import Paced, ShownRun
 
@@ -85,18 +81,30 @@ def played(name: str, slots: "Sequence[Slot]") -> "ShownRun":
 
 
 def require_bokeh() -> None:
-    """Complain where there is no Bokeh, before anything starts."""
+    """Refuse to start without Bokeh, before anything starts."""
     require_packages("the page", "dashboard", "bokeh")
 
 
-def shown(runs: "Sequence[ShownRun]", port: int) -> "DashboardServer":
-    """A server of the page for a command that runs on; its address is told."""
-    server = _started(runs, port, "127.0.0.1", public=False, names=[])
-    _tell(server, public=False)
+def check_page(*, ui: bool, ui_port: int) -> None:
+    """Refuse a page that cannot be shown, before anything starts."""
+    if ui:
+        require_bokeh()
+    try:
+        require_port("ui-port", ui_port)
+    except ValueError as error:
+        refuse(error)
+    if ui_port and not ui:
+        refuse(ValueError("ui-port needs --ui, the page that it is for"))
+
+
+def start_page(runs: "Sequence[ShownRun]", port: int) -> "DashboardServer":
+    """Start a server of the page beside a command, and print its address."""
+    server = _start_server(runs, port, "127.0.0.1", public=False, names=[])
+    _print_address(server, public=False)
     return server
 
 
-def stay() -> None:
+def wait_for_interrupt() -> None:
     """Keep serving until somebody presses Ctrl-C."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -107,7 +115,7 @@ def stay() -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def _started(
+def _start_server(
     runs: "Sequence[ShownRun]", port: int, address: str, *, public: bool, names: list[str]
 ) -> "DashboardServer":
     from steelyard.dashboard.server import DashboardServer
@@ -115,11 +123,13 @@ def _started(
     try:
         return DashboardServer(runs, port, address, public=public, names=names)
     except ValueError as error:
-        complain(error)
+        refuse(error)
 
 
-def _tell(server: "DashboardServer", *, public: bool) -> None:
+def _print_address(server: "DashboardServer", *, public: bool) -> None:
     console.print(f"The page is {server.url} (Ctrl-C stops it)", soft_wrap=True)
     if public:
-        told = f"Whoever reaches {server.address} sees it, keys included: nobody is asked who he is"
-        complaints.print(told, style="yellow", soft_wrap=True)
+        warning = (
+            f"Whoever reaches {server.address} sees it, keys included: nobody is asked who he is"
+        )
+        error_console.print(warning, style="yellow", soft_wrap=True)

@@ -5,11 +5,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.table import Table
 
-from steelyard.cli.console import complain, complaints, console, progress_bar, require_packages
-from steelyard.cli.dashboard import Ui, UiPort, require_bokeh, shown, stay
+from steelyard.cli.checks import require_folder_for
+from steelyard.cli.console import console, error_console, progress_bar, refuse, require_packages
+from steelyard.cli.dashboard import check_page, start_page, wait_for_interrupt
+from steelyard.cli.options import CLUSTER, INPUT, OUTPUT, Skew, Ui, UiPort, option
+from steelyard.validation import require_between, require_whole
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
@@ -18,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def demo(
-    workers: Annotated[int, typer.Option(help="Workers.")] = 8,
-    slow: Annotated[int, typer.Option(help="So many of them are slow ...")] = 2,
-    speed: Annotated[float, typer.Option(help="... and work at this speed, of 1.")] = 0.3,
-    skew: Annotated[float, typer.Option(help="Zipf exponent of the keys: 0 is uniform.")] = 1.2,
-    messages: Annotated[int, typer.Option(help="Messages in a micro-batch.")] = 300_000,
+    skew: Skew = 1.2,
+    messages: Annotated[int, option(INPUT, "Messages in a micro-batch.")] = 300_000,
     batches: Annotated[
-        int, typer.Option(help="Micro-batches of consistent grouping; half as many of the other.")
+        int, option(INPUT, "Micro-batches of consistent grouping; half as many of the other.")
     ] = 7,
-    html: Annotated[Path, typer.Option(help="The page to write, with figures.")] = Path(
+    workers: Annotated[int, option(CLUSTER, "Workers.")] = 8,
+    slow: Annotated[int, option(CLUSTER, "Number of slow workers.")] = 2,
+    speed: Annotated[float, option(CLUSTER, "Speed of the slow ones; the others have 1.")] = 0.3,
+    html: Annotated[Path, option(OUTPUT, "The page to write, with figures.")] = Path(
         "steelyard-demo.html"
     ),
     ui: Ui = False,
@@ -40,28 +42,26 @@ def demo(
     require_packages("the demo", "spark,simulate", "pyspark", "pandas", "matplotlib", "jinja2")
     from steelyard.deployment.demo import WAYS, DemoSettings
 
-    if ui:
-        require_bokeh()
-    if batches < 2:
-        complain(ValueError(f"batches must be a whole number, at least 2, got {batches}"))
-    if not html.absolute().parent.is_dir():
-        complain(ValueError(f"html: there is no folder {str(html.parent)!r} to write into"))
+    check_page(ui=ui, ui_port=ui_port)
     try:
+        require_whole("batches", batches, least=2)
+        require_between("skew", skew, least=0, most=10)
+        require_folder_for("html", html)
         setting = DemoSettings(workers, slow, speed, skew, messages=messages)
     except ValueError as error:
-        complain(error)
+        refuse(error)
     both = (max(2, batches // 2), batches)
     with ExitStack() as page:
         seen: dict[str, list[Slot]] = {name: [] for name in WAYS}
         if ui:
-            page.enter_context(shown(_on_page(seen), ui_port))
-        runs, keys = _counted(setting, both, seen)
-        _tell(runs, keys, html)
+            page.enter_context(start_page(_runs_on_page(seen), ui_port))
+        runs, keys = _run_both(setting, both, seen)
+        _print_results(runs, keys, html)
         if ui:
-            stay()
+            wait_for_interrupt()
 
 
-def _counted(
+def _run_both(
     setting: "DemoSettings", batches: tuple[int, int], seen: "dict[str, list[Slot]]"
 ) -> "tuple[list[DemoRun], float]":
     """Run it on a Spark of its own; who watches finds the slots so far in `seen`."""
@@ -71,7 +71,7 @@ def _counted(
     with ExitStack() as cleaning:
         made = cleaning.enter_context(tempfile.TemporaryDirectory(prefix="steelyard-demo-"))
         folder = Path(made)
-        with complaints.status("Starting Spark"):
+        with error_console.status("Starting Spark"):
             master, log = f"local[{setting.workers}]", folder / "spark.log"
             starting = session("steelyard demo", master, STATE_IN_ROCKSDB, log)
             spark = cleaning.enter_context(starting)
@@ -86,7 +86,7 @@ def _counted(
         return compare(spark, folder, setting, batches, watch)
 
 
-def _on_page(seen: "dict[str, list[Slot]]") -> "list[ShownRun]":
+def _runs_on_page(seen: "dict[str, list[Slot]]") -> "list[ShownRun]":
     """Both ways side by side; with key grouping there is nothing that could move."""
     from steelyard.dashboard.runs import Finished, ShownRun
 
@@ -97,7 +97,7 @@ def _on_page(seen: "dict[str, list[Slot]]") -> "list[ShownRun]":
     ]
 
 
-def _tell(runs: "list[DemoRun]", keys: float, html: Path) -> None:
+def _print_results(runs: "list[DemoRun]", keys: float, html: Path) -> None:
     """The table, what is in it, and the page with the figures."""
     from steelyard.report.demo import demo_page
 

@@ -9,12 +9,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich import box
 from rich.console import Group
 from rich.table import Table
 
-from steelyard.cli.console import complain, console, numbers, progress_bar, require_packages
+from steelyard.cli import choices
+from steelyard.cli.checks import require_no_file, require_servers
+from steelyard.cli.console import console, numbers, progress_bar, refuse, require_packages
+from steelyard.cli.options import CLUSTER, GROUPING, INPUT, OUTPUT, RUN, option
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
@@ -26,33 +28,33 @@ _QUICK = {"delays": (1.0,), "ways": ("kg", "sg", "cg-pull", "cg-delegated"), "me
 
 
 def deploy(
-    out: Annotated[Path, typer.Option(help="Folder for results.csv, figures and the page.")],
-    delays: Annotated[
-        str, typer.Option(help="Milliseconds that a message takes, with commas between.")
-    ] = "0.1,0.3,1",
-    schemes: Annotated[
-        str,
-        typer.Option(help="Of kg, kg-200, sg, pkg, salting, cg-pull, cg-delegated, with commas."),
-    ] = "all",
-    workers: Annotated[int, typer.Option(help="Workers; a quarter of them are slow.")] = 24,
-    messages: Annotated[int, typer.Option(help="In a topic: no run takes more.")] = 6_000_000,
-    repetitions: Annotated[
-        int,
-        typer.Option(help="Draws of slow workers; two more at the longest delay. Asides run once."),
-    ] = 3,
-    hetero: Annotated[
-        bool, typer.Option("--hetero", help="Only clusters some of whose workers are slow.")
-    ] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Slow workers, 1 ms, four ways, once: in ten minutes.")
-    ] = False,
+    *,
+    messages: Annotated[int, option(INPUT, "In a topic: no run takes more.")] = 6_000_000,
     servers: Annotated[
-        str | None, typer.Option(help="A Kafka cluster to use; else a broker is started here.")
+        str | None, option(INPUT, "A Kafka cluster to use; else a broker is started here.")
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder with sotu_words.parquet; ../shared/data where that is there."),
+        option(INPUT, "Folder with sotu_words.parquet; ../shared/data where that is there."),
     ] = None,
+    schemes: Annotated[
+        str, choices.strategies.option(GROUPING, "With commas between several: {choices}.")
+    ] = "all",
+    workers: Annotated[int, option(CLUSTER, "Workers; a quarter of them are slow.")] = 24,
+    delays: Annotated[
+        str, option(CLUSTER, "Milliseconds that a message takes, with commas between.")
+    ] = "0.1,0.3,1",
+    hetero: Annotated[
+        bool, option(CLUSTER, "Only clusters some of whose workers are slow.", "--hetero")
+    ] = False,
+    repetitions: Annotated[
+        int,
+        option(RUN, "Draws of slow workers; two more at the longest delay. Asides run once."),
+    ] = 3,
+    quick: Annotated[
+        bool, option(RUN, "Slow workers, 1 ms, four ways, once: in ten minutes.", "--quick")
+    ] = False,
+    out: Annotated[Path, option(OUTPUT, "Folder for results.csv, figures and the page.")],
 ) -> None:
     """Measure ways to group a stream on a cluster of which some machines are slow.
 
@@ -68,6 +70,8 @@ def deploy(
     from steelyard.deployment.run_results import Table as Outcomes
 
     try:
+        require_servers("servers", servers)
+        require_no_file("out", out)
         chosen = WAYS if schemes == "all" else tuple(map(str.strip, schemes.split(",")))
         setting = GridSettings(
             workers=workers,
@@ -79,13 +83,13 @@ def deploy(
             homogeneous=not hetero,
         )
         if quick:
-            setting = _quickly(setting, schemes)
+            setting = _quick_settings(setting, schemes)
         real = _real_words(data)
         names = ["tw"] if quick or real is None or messages < 1_000_000 else ["tw", "sotu_words"]
         runs = planned(setting, names)
         setting.keep_in(out)
     except (ValueError, OSError) as error:
-        complain(error)
+        refuse(error)
     table = Outcomes(out)
     failure = None
     if not all(table.find(run.outcome) for run in runs):
@@ -95,12 +99,12 @@ def deploy(
     lines = summary(Outcomes(out).rows)
     if lines:
         write_report(lines, setting, out)
-        console.print(_shown(lines, setting))
+        console.print(_tables(lines, setting))
         console.print(
             f"All numbers are in {out / 'results.csv'}, the figures in {out / 'report.html'}."
         )
     if failure is not None:
-        complain(failure)
+        refuse(failure)
 
 
 def _run(
@@ -110,7 +114,10 @@ def _run(
     servers: str | None,
     data: "dict[str, Path | None]",
 ) -> Exception | None:
-    """Whatever it fails of: what was measured until then is kept, and logs are in the folder."""
+    """Run what is missing; return the failure that ended it.
+
+    What was measured until then is kept, and the logs are in the folder.
+    """
     from steelyard.deployment.broker import delete, running_broker
     from steelyard.deployment.grid import Grid, load
     from steelyard.spark.failures import failures_told, sentence_of
@@ -149,7 +156,7 @@ def _run(
     return None
 
 
-def _quickly(setting: "GridSettings", schemes: str) -> "GridSettings":
+def _quick_settings(setting: "GridSettings", schemes: str) -> "GridSettings":
     from dataclasses import replace
 
     less = {**_QUICK, "messages": min(setting.messages, 1_000_000)}
@@ -168,7 +175,7 @@ def _real_words(data: Path | None) -> Path | None:
     return None
 
 
-def _shown(lines: "list[Line]", setting: "GridSettings") -> Group:
+def _tables(lines: "list[Line]", setting: "GridSettings") -> Group:
     """A table for each kind of cluster, which a terminal of 80 columns has room for."""
     names = ("by", "delay", "messages/s", "clock", "at work", "p99", "x KG", "copies")
     tables = []

@@ -8,19 +8,31 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from steelyard.cli import choices
+from steelyard.cli.checks import require_folder_for, require_jars, require_servers
 from steelyard.cli.console import (
-    complain,
-    complaints,
     console,
+    error_console,
     numbers,
     progress_bar,
+    refuse,
     require_packages,
+)
+from steelyard.cli.options import (
+    GROUPING,
+    INPUT,
+    OUTPUT,
+    Jars,
+    Master,
+    Servers,
+    Topic,
+    option,
 )
 
 if TYPE_CHECKING:
     from steelyard.doctor import Examination
 
-_STEPS = {
+_STEP_TITLES = {
     "kg": "Key grouping",
     "sg": "Round robin",
     "salting": "Salting",
@@ -29,7 +41,7 @@ _STEPS = {
     "cg": "Consistent grouping",
 }
 
-_NOTHING = (
+_NO_DATA = (
     "data: name a file, a folder or a table to examine, "
     "as in: steelyard doctor visits.parquet --key page"
 )
@@ -43,37 +55,37 @@ def doctor(
             help="A file, a folder, a pattern in quotes, or a table; none with kafka.",
         ),
     ] = None,
-    key: Annotated[
-        list[str] | None,
-        typer.Option(help="Column of the key; more than once for several, user.id for a field."),
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Tasks that share the work.")] = 24,
-    capacities: Annotated[
-        str | None, typer.Option(help="How fast each is, if they differ: 2,1,1,0.5.")
-    ] = None,
-    work: Annotated[
-        str, typer.Option(help="What is done by key: python, aggregate, join, write or stream.")
-    ] = "python",
-    time_column: Annotated[
-        str | None, typer.Option("--time", help="Column of times: do the hot keys change?")
-    ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page with figures.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
     source: Annotated[
         str | None,
-        typer.Option(help="parquet, csv, json, table or kafka; by the file's name if not given."),
+        choices.doctor_source.option(INPUT, "By the file's name if not given: {choices}."),
     ] = None,
-    separator: Annotated[str, typer.Option(help="Between the fields of a CSV file.")] = ",",
+    separator: Annotated[str, option(INPUT, "Between the fields of a CSV file.")] = ",",
     multiline: Annotated[
-        bool, typer.Option(help="Fields of a CSV file may hold line breaks: slower.")
+        bool, option(INPUT, "Fields of a CSV file may hold line breaks: slower.")
     ] = False,
-    servers: Annotated[str | None, typer.Option(help="Kafka's host:port to read from.")] = None,
-    topic: Annotated[str | None, typer.Option(help="Kafka's topic to read.")] = None,
+    servers: Servers = None,
+    topic: Topic = None,
     messages: Annotated[
-        int, typer.Option(help="About so many messages are taken of a topic.")
+        int, option(INPUT, "Approximate number of messages to take from a topic.")
     ] = 1_000_000,
-    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
-    jars: Annotated[str | None, typer.Option(help="Jars for Spark, such as Kafka's.")] = None,
+    key: Annotated[
+        list[str] | None,
+        option(GROUPING, "Column of the key; more than once for several, user.id for a field."),
+    ] = None,
+    workers: Annotated[int, option(GROUPING, "Tasks that share the work.")] = 24,
+    capacities: Annotated[
+        str | None, option(GROUPING, "How fast each is, if they differ: 2,1,1,0.5.")
+    ] = None,
+    work: Annotated[
+        str, choices.work.option(GROUPING, "What is done by key: {choices}.")
+    ] = "python",
+    time_column: Annotated[
+        str | None, option(GROUPING, "Column of times: do the hot keys change?", "--time")
+    ] = None,
+    html: Annotated[Path | None, option(OUTPUT, "Write a page with figures.")] = None,
+    as_json: Annotated[bool, option(OUTPUT, "Print JSON and nothing else.", "--json")] = False,
+    master: Master = "local[*]",
+    jars: Jars = None,
 ) -> None:
     """Tell whether data is skewed by a key, what that costs, and what to do about it."""
     require_packages("the doctor", "spark", "pyspark", "pandas")
@@ -86,8 +98,8 @@ def doctor(
     from steelyard.spark.session import session
 
     try:
-        path = _the_one(data or [])
-        _require(bool(path or source or topic), _NOTHING)
+        path = _single_path(data or [])
+        _require(bool(path or source or topic), _NO_DATA)
         known = source or ("kafka" if topic else kind_of(path or ""))
         chosen = Data(
             kind=known or "parquet",
@@ -105,10 +117,12 @@ def doctor(
         if master.startswith("local"):
             chosen.require_there()
         _require(bool(names), "key: name the column by which rows belong together, with --key")
-        there = html is None or html.absolute().parent.is_dir()
-        _require(there, f"html: there is no folder to write {str(html)!r} into")
+        _require(bool(separator), "separator must be at least one character, got ''")
+        _require_topic_for(chosen.kind, servers, topic)
+        require_folder_for("html", html)
+        require_jars(jars)
     except ValueError as error:
-        complain(error)
+        refuse(error)
     more = {
         "spark.sql.shuffle.partitions": "16",
         "spark.driver.memory": "2g",
@@ -117,14 +131,14 @@ def doctor(
     with ExitStack() as cleaning:
         made = tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
         folder = Path(cleaning.enter_context(made))
-        with complaints.status("Starting Spark"):
+        with error_console.status("Starting Spark"):
             starting = session("steelyard doctor", master, more, folder / "spark.log")
             spark = cleaning.enter_context(starting)
         progress = cleaning.enter_context(progress_bar())
         bar = progress.add_task("Reading", total=steps(time_column) + 1)
 
         def watch(step: str) -> None:
-            progress.update(bar, advance=1, description=_STEPS.get(step, step.capitalize()))
+            progress.update(bar, advance=1, description=_STEP_TITLES.get(step, step.capitalize()))
 
         try:
             frame = chosen.frame(spark)
@@ -141,17 +155,19 @@ def doctor(
                     watch=watch,
                 )
         except ValueError as error:
-            complain(error)
+            refuse(error)
         if html is not None:
             from steelyard.report.doctor import doctor_page
 
             html.write_text(doctor_page(found), "utf-8")
     _show(found, as_json=as_json)
     if html is not None:
-        complaints.print(f"The page with the figures is {html}.", highlight=False, soft_wrap=True)
+        error_console.print(
+            f"The page with the figures is {html}.", highlight=False, soft_wrap=True
+        )
 
 
-def _the_one(data: list[str]) -> str | None:
+def _single_path(data: list[str]) -> str | None:
     """What is to be examined; a shell makes many files of a pattern without quotes."""
     if len(data) > 1:
         raise ValueError(
@@ -159,6 +175,13 @@ def _the_one(data: list[str]) -> str | None:
             "pattern in quotes, such as 'orders/*.parquet'"
         )
     return data[0] if data else None
+
+
+def _require_topic_for(kind: str, servers: str | None, topic: str | None) -> None:
+    """Refuse options of Kafka's for other data, where they would have no effect."""
+    for name, value in (("servers", servers), ("topic", topic)):
+        _require(value is None or kind == "kafka", f"{name} is for --source kafka, not for {kind}")
+    require_servers("servers", servers)
 
 
 def _require(is_so: bool, otherwise: str) -> None:

@@ -3,28 +3,32 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.table import Table
 
-from steelyard.cli.console import complain, complaints, console, progress_bar, require_packages
+from steelyard.cli import choices
+from steelyard.cli.checks import require_no_file
+from steelyard.cli.console import console, error_console, progress_bar, refuse, require_packages
+from steelyard.cli.options import INPUT, OUTPUT, RUN, SPARK, option
 
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME...|all", help="Experiments; all by default.")
+        list[str] | None,
+        choices.experiment.argument(
+            "Experiments, all by default: {choices}.", metavar="NAME...|all"
+        ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for tables, figures and the report.")] = Path(
+    data: Annotated[
+        Path | None, option(INPUT, "Folder with real streams; ../shared/data where that is there.")
+    ] = None,
+    scale: Annotated[float, option(RUN, "Part of the full size: 0.02 takes minutes.")] = 1.0,
+    listing: Annotated[bool, option(RUN, "Show the experiments.", "--list")] = False,
+    out: Annotated[Path, option(OUTPUT, "Folder for tables, figures and the report.")] = Path(
         "reproduction"
     ),
-    scale: Annotated[float, typer.Option(help="Part of the full size: 0.02 takes minutes.")] = 1.0,
     master: Annotated[
-        str, typer.Option(help="Where Spark runs; its Python needs steelyard.")
+        str, option(SPARK, "Where Spark runs; its Python needs steelyard.")
     ] = "local[*]",
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder with real streams; ../shared/data where that is there."),
-    ] = None,
-    listing: Annotated[bool, typer.Option("--list", help="Show the experiments.")] = False,
 ) -> None:
     """Reproduce figures of the paper: tables, pictures, and a page with what agrees.
 
@@ -46,17 +50,18 @@ def reproduce(
             experiments.named(name)
             for name in (experiments.names() if "all" in wanted else dict.fromkeys(wanted))
         ]
+        require_no_file("out", out)
         size = experiments.Scale(scale, _real_streams(data))
         total = sum(len(e.configurations(size)) for e in chosen)
         out.mkdir(parents=True, exist_ok=True)
     except (ValueError, OSError) as error:
-        complain(error)
+        refuse(error)
     from steelyard.experiments.reproduction import finished
     from steelyard.experiments.reproduction import reproduce as run
     from steelyard.report.writing import write_report
     from steelyard.spark.session import session
 
-    complaints.print("Starting Spark", style="dim")
+    error_console.print("Starting Spark", style="dim")
     with session("steelyard reproduce", master) as spark, progress_bar() as progress:
         bar = progress.add_task("Simulating", total=total)
         run(spark, chosen, out, size, lambda done: progress.advance(bar, done))

@@ -7,15 +7,29 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.table import Table
 
-from steelyard.cli.console import complain, complaints, console, numbers, require_packages
-from steelyard.cli.dashboard import Ui, UiPort, played, require_bokeh, shown, stay
+from steelyard.cli import choices
+from steelyard.cli.console import console, error_console, numbers, refuse, require_packages
+from steelyard.cli.dashboard import check_page, paced_run, start_page, wait_for_interrupt
+from steelyard.cli.options import (
+    CLUSTER,
+    GROUPING,
+    INPUT,
+    OUTPUT,
+    RUN,
+    Drift,
+    Seed,
+    SkewOfZipf,
+    Ui,
+    UiPort,
+    option,
+)
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
     from steelyard.experiments.configuration import Configuration
     from steelyard.simulator import Outcome
 
-_SHOWN = (
+_MEASURES = (
     ("messages", "messages", ",.0f"),
     ("imbalance", "imbalance: most loaded over the mean, less 1", ".4f"),
     ("memory", "memory: keys on all workers, per key", ".3f"),
@@ -30,7 +44,8 @@ _SHOWN = (
     ("aggregation", "partial results sent to be merged", ",.0f"),
 )
 
-_NO_SETTINGS = ("config", "plot", "csv", "ui", "ui_port")
+_FIGURES = (".png", ".svg", ".pdf")
+_NOT_SETTINGS = ("config", "plot", "csv", "ui", "ui_port")
 
 
 def simulate(
@@ -38,54 +53,56 @@ def simulate(
     config: Annotated[
         Path | None, typer.Argument(help="A TOML file with settings named like the flags.")
     ] = None,
-    dataset: Annotated[str, typer.Option(help="zf, wp, wp-steep or tw.")] = "wp",
-    fraction: Annotated[float, typer.Option(help="Part of the data set.")] = 0.05,
-    skew: Annotated[float | None, typer.Option(help="Zipf exponent, of zf.")] = None,
-    drift: Annotated[
-        int | None, typer.Option(help="Other keys are hot after every so many messages.")
-    ] = None,
+    dataset: Annotated[str, choices.dataset.option(INPUT, "Data set: {choices}.")] = "wp",
+    fraction: Annotated[float, option(INPUT, "Part of the data set.")] = 0.05,
+    skew: SkewOfZipf = None,
+    drift: Drift = None,
+    seed: Seed = 0,
     input: Annotated[  # noqa: A002 - the flag's name
-        str | None, typer.Option(help="A file or folder of messages instead.")
+        str | None, option(INPUT, "A file or folder of messages instead.")
     ] = None,
     format: Annotated[  # noqa: A002
-        str | None, typer.Option(help="Of the input: wikibench, words, csv or parquet.")
+        str | None, choices.message_format.option(INPUT, "Format of the input: {choices}.")
     ] = None,
-    key: Annotated[str | None, typer.Option(help="Key column of csv and parquet.")] = None,
-    time: Annotated[str | None, typer.Option(help="Time column of csv and parquet.")] = None,
+    key: Annotated[str | None, option(INPUT, "Key column of csv and parquet.")] = None,
+    time: Annotated[str | None, option(INPUT, "Time column of csv and parquet.")] = None,
     on_malformed: Annotated[
-        str, typer.Option(help="What to do with lines that are no messages: stop or skip.")
-    ] = "stop",
-    scheme: Annotated[
         str,
-        typer.Option(
-            help="cg, plans, kg, sg, pkg, potc, ch, porc, porc-graded, dchoices or wchoices."
+        choices.on_malformed.option(
+            INPUT, "What to do with lines that are no messages: {choices}."
         ),
-    ] = "cg",
-    epsilon: Annotated[float | None, typer.Option(help="Slack of cg, porc, ch and plans.")] = None,
-    virtual_workers: Annotated[int, typer.Option(help="Per worker; 0: none, but 100 for cg.")] = 0,
-    rules: Annotated[str, typer.Option(help="Of delegation: steady or paper.")] = "steady",
-    workers: Annotated[int, typer.Option(help="Machines.")] = 10,
-    fast: Annotated[int, typer.Option(help="So many of them are faster ...")] = 0,
-    times: Annotated[float, typer.Option(help="... by this factor.")] = 1.0,
+    ] = "stop",
+    scheme: Annotated[str, choices.scheme.option(GROUPING, "Grouping scheme: {choices}.")] = "cg",
+    epsilon: Annotated[float | None, option(GROUPING, "Slack of cg, porc, ch and plans.")] = None,
+    virtual_workers: Annotated[int, option(GROUPING, "Per worker; 0: none, but 100 for cg.")] = 0,
+    rules: Annotated[
+        str, choices.rules.option(GROUPING, "Rules of delegation: {choices}.")
+    ] = "steady",
+    sources: Annotated[int, option(GROUPING, "Sources, each with its own state.")] = 1,
+    workers: Annotated[int, option(CLUSTER, "Machines.")] = 10,
+    fast: Annotated[int, option(CLUSTER, "Number of faster machines.")] = 0,
+    times: Annotated[float, option(CLUSTER, "How many times faster these are.")] = 1.0,
     speeds: Annotated[
-        str | None, typer.Option(help="Instead: one number for each machine, as in 5,1,1,1.")
+        str | None, option(CLUSTER, "Instead: one number for each machine, as in 5,1,1,1.")
     ] = None,
     then: Annotated[
         list[str] | None,
-        typer.Option(help="A change of speeds: 5,4@600000 is 5 machines, 4 times, from a message."),
+        option(CLUSTER, "A change of speeds: 5,4@600000 is 5 machines, 4 times, from a message."),
     ] = None,
-    load: Annotated[float, typer.Option(help="Of what all machines can do.")] = 0.8,
-    overload: Annotated[bool, typer.Option(help="Allow a load above 1.")] = False,
-    sources: Annotated[int, typer.Option(help="Sources, each with its own state.")] = 1,
+    service: Annotated[
+        str, choices.service.option(CLUSTER, "Service time of a message: {choices}.")
+    ] = "deterministic",
+    load: Annotated[float, option(RUN, "Of what all machines can do.")] = 0.8,
+    overload: Annotated[bool, option(RUN, "Allow a load above 1.")] = False,
     slots: Annotated[
-        int, typer.Option(help="Reports of each worker; 0: one per 4,000 messages, at most 1,440.")
+        int, option(RUN, "Reports of each worker; 0: one per 4,000 messages, at most 1,440.")
     ] = 0,
-    quiet: Annotated[int, typer.Option(help="Slots at the start without reports.")] = 0,
-    period: Annotated[int, typer.Option(help="Slots between aggregations; 0: none.")] = 0,
-    service: Annotated[str, typer.Option(help="deterministic or exponential.")] = "deterministic",
-    seed: Annotated[int, typer.Option(help="Another seed gives another stream.")] = 0,
-    plot: Annotated[Path | None, typer.Option(help="Write its figure: .png, .svg or .pdf.")] = None,
-    csv: Annotated[Path | None, typer.Option(help="Write all numbers in long form.")] = None,
+    quiet: Annotated[int, option(RUN, "Slots at the start without reports.")] = 0,
+    period: Annotated[int, option(RUN, "Slots between aggregations; 0: none.")] = 0,
+    plot: Annotated[
+        Path | None, option(OUTPUT, f"Write its figure: {', '.join(_FIGURES)}.")
+    ] = None,
+    csv: Annotated[Path | None, option(OUTPUT, "Write all numbers in long form.")] = None,
     ui: Ui = False,
     ui_port: UiPort = 0,
 ) -> None:
@@ -101,26 +118,25 @@ def simulate(
     from steelyard.experiments.single import Settings, figure_of
     from steelyard.experiments.streams import FileStream
 
-    if ui:
-        require_bokeh()
-    flags = {name: v for name, v in context.params.items() if name not in _NO_SETTINGS}
+    check_page(ui=ui, ui_port=ui_port)
+    flags = {name: v for name, v in context.params.items() if name not in _NOT_SETTINGS}
     given = {
         name: list(value) if isinstance(value, tuple | list) else value
         for name, value in flags.items()
-        if _was_said(context, name)
+        if _is_on_command_line(context, name)
     }
     try:
         _check_files(plot, csv)
         if speeds is not None:
             given["speeds"] = numbers("speeds", speeds)
         settings = Settings.of({**(Settings.read(config) if config else {}), **given})
-        with complaints.status("Making the stream"):
+        with error_console.status("Making the stream"):
             configuration = settings.configuration()
-        with complaints.status(f"Simulating {configuration.stream.messages:,} messages"):
+        with error_console.status(f"Simulating {configuration.stream.messages:,} messages"):
             outcome = simulated(configuration)
             results = Results(as_table(configuration, measured(configuration, outcome)))
     except (ValueError, OSError) as error:
-        complain(error)
+        refuse(error)
     console.print(_table(results, configuration))
     if isinstance(configuration.stream, FileStream) and configuration.stream.malformed:
         console.print(f"{configuration.stream.malformed:,} malformed lines were skipped")
@@ -132,19 +148,19 @@ def simulate(
     if csv is not None:
         results.table[COLUMNS].to_csv(csv, index=False)
     if ui:
-        with complaints.status("Making the page"):
-            run = played(_title(configuration), _slots(configuration, outcome))
-        with shown([run], ui_port):
-            stay()
+        with error_console.status("Making the page"):
+            run = paced_run(_title(configuration), _slots(configuration, outcome))
+        with start_page([run], ui_port):
+            wait_for_interrupt()
 
 
-def _was_said(context: typer.Context, name: str) -> bool:
+def _is_on_command_line(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def _check_files(plot: Path | None, csv: Path | None) -> None:
-    if plot is not None and plot.suffix not in (".png", ".svg", ".pdf"):
+    if plot is not None and plot.suffix not in _FIGURES:
         raise ValueError(f"plot must end in .png, .svg or .pdf, got {str(plot)!r}")
     for path in (plot, csv):
         if path is not None and not path.parent.is_dir():
@@ -170,7 +186,7 @@ def _table(results: Any, configuration: Any) -> Table:
     table = Table(title=_title(configuration))
     table.add_column("measure")
     table.add_column("value", justify="right")
-    for metric, label, form in _SHOWN:
+    for metric, label, form in _MEASURES:
         rows = results.totals(metric)
         if not rows.empty:
             value = cast("float", rows["value"].iloc[0])

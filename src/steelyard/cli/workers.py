@@ -4,13 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steelyard.cli.console import complain, console, examples
+from steelyard.cli.console import console, examples, refuse
+from steelyard.cli.options import INPUT, option
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
     from steelyard.control.store import ControlStore
 
-Control = Annotated[str, typer.Option(help="The control path of the stream.")]
+Control = Annotated[str, option(INPUT, "The control path of the stream.")]
 Numbers = Annotated[list[int], typer.Argument(help="Numbers of workers.")]
 
 workers = typer.Typer(
@@ -37,7 +38,7 @@ def drain(numbers: Numbers, control: Control) -> None:
     store = _store(control)
     known = {worker.worker for worker in _last_slot(store).workers}
     if (store.learned() or {}).get("source") is None:
-        complain(
+        refuse(
             ValueError(
                 "drain is for placement='delegated': with 'pull' whoever is free takes the next "
                 "task, and nobody owns anything"
@@ -46,9 +47,9 @@ def drain(numbers: Numbers, control: Control) -> None:
     drained = store.drained() | set(numbers)
     for number in numbers:
         if number not in known:
-            complain(ValueError(f"there is no worker {number}; the workers are {sorted(known)}"))
+            refuse(ValueError(f"there is no worker {number}; the workers are {sorted(known)}"))
     if drained >= known:
-        complain(ValueError("the last worker cannot be drained: somebody must do the work"))
+        refuse(ValueError("the last worker cannot be drained: somebody must do the work"))
     store.drain(drained)
     console.print(f"drained: {', '.join(map(str, sorted(drained)))}")
 
@@ -68,9 +69,9 @@ def _store(control: str) -> "ControlStore":
     try:
         store = ControlStore(control)
     except ValueError as error:
-        complain(error)
+        refuse(error)
     if not store.exists():
-        complain(ValueError(f"control: there is no folder {store.shown!r}"))
+        refuse(ValueError(f"control: there is no folder {store.shown!r}"))
     return store
 
 
@@ -79,5 +80,5 @@ def _last_slot(store: "ControlStore") -> "Slot":
 
     slot = last_slot(store.history())
     if slot is None:
-        complain(ValueError(f"control: there is no history in {store.shown!r} yet"))
+        refuse(ValueError(f"control: there is no history in {store.shown!r} yet"))
     return slot

@@ -6,7 +6,7 @@ other.
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -28,7 +28,9 @@ from steelyard.simulator import (
 )
 from steelyard.validation import require_between, require_whole
 
-_RULES = {"steady": SteadyRules(), "paper": PaperRules()}
+SCHEMES = ("cg", "plans", *schemes.names())
+RULES = {"steady": SteadyRules(), "paper": PaperRules()}
+SERVICES = ("deterministic", "exponential")
 _CHANGE = re.compile(r"(\d+),(\d+(?:\.\d+)?)@(\d+)")
 
 
@@ -85,9 +87,9 @@ class Settings:
         require_whole("period", self.period, least=0)
         require_whole("sources", self.sources, least=1)
         require_whole("virtual_workers", self.virtual_workers, least=0)
-        _require_one_of("scheme", self.scheme, ["cg", "plans", *schemes.names()])
-        _require_one_of("rules", self.rules, list(_RULES))
-        _require_one_of("service", self.service, ["deterministic", "exponential"])
+        _require_one_of("scheme", self.scheme, SCHEMES)
+        _require_one_of("rules", self.rules, RULES)
+        _require_one_of("service", self.service, SERVICES)
         if (self.input is None) != (self.format is None):
             raise ValueError("input and format belong together: give both, or none")
         # What these refuse is better known before a long stream is made.
@@ -191,9 +193,7 @@ class Settings:
         name = "porc" if self.scheme == "cg" else self.scheme
         scheme = Plans(**settings) if name == "plans" else schemes.named(name, **settings)
         virtual = self.virtual_workers or (100 if self.scheme == "cg" else 0)
-        return (
-            ConsistentGrouping(scheme, virtual, _RULES[self.rules]) if virtual else Direct(scheme)
-        )
+        return ConsistentGrouping(scheme, virtual, RULES[self.rules]) if virtual else Direct(scheme)
 
 
 def figure_of(configuration: Configuration) -> Experiment:
@@ -219,7 +219,7 @@ def figure_of(configuration: Configuration) -> Experiment:
     )
 
 
-def _require_one_of(name: str, value: str, allowed: list[str]) -> None:
+def _require_one_of(name: str, value: str, allowed: Iterable[str]) -> None:
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
 

@@ -1,0 +1,228 @@
+"""Options with a fixed set of values: checked, completed by the shell and listed in the help.
+
+The values come from the code that understands them. They are loaded when an option is given, or
+when the help of its command is shown, so that importing the command line stays fast.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import typer
+from typer.core import TyperCommand
+
+
+class UnknownChoiceError(ValueError):
+    """An option was given a value that is not one of its choices."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The values that an option accepts.
+
+    >>> Choices("rules", lambda: ("steady", "paper")).require("none")
+    Traceback (most recent call last):
+    ...
+    steelyard.cli.choices.UnknownChoiceError: rules must be one of steady, paper; got 'none'
+    """
+
+    label: str
+    """The name of the value in error messages."""
+    load: Callable[[], Iterable[str]]
+    separator: str | None = None
+    """What separates values, if one option takes several."""
+
+    def option(self, panel: str, text: str, *names: str) -> Any:
+        """Declare an option; `{choices}` in the text of its help becomes the list."""
+        return typer.Option(*names, help=text, rich_help_panel=panel, **self._behavior)
+
+    def argument(self, text: str, **more: Any) -> Any:
+        """Declare an argument; `{choices}` in the text of its help becomes the list."""
+        return typer.Argument(help=text, **self._behavior, **more)
+
+    def names(self) -> tuple[str, ...]:
+        """Return all values; none if a package that is needed to know them is not installed."""
+        try:
+            return tuple(self.load())
+        except ImportError:
+            return ()
+
+    def require(self, value: str) -> None:
+        """Refuse a value that is not one of the choices.
+
+        Without the package that knows them every value passes: the command refuses to start then.
+        """
+        known = self.names()
+        for part in value.split(self.separator) if self.separator else [value]:
+            if known and part.strip() not in known:
+                raise UnknownChoiceError(
+                    f"{self.label} must be one of {', '.join(known)}; got {part!r}"
+                )
+
+    def check(self, context: typer.Context, parameter: typer.CallbackParam, given: Any) -> Any:
+        """Refuse bad values that are on the command line, and return the good ones."""
+        source = context.get_parameter_source(parameter.name or "")
+        if source is not None and source.name == "COMMANDLINE" and not context.resilient_parsing:
+            for value in [given] if isinstance(given, str) else given:
+                self.require(value)
+        return given
+
+    def complete(self, incomplete: str) -> list[str]:
+        """Return what a shell can offer for the beginning of a value."""
+        before = ""
+        if self.separator and self.separator in incomplete:
+            before = incomplete.rpartition(self.separator)[0] + self.separator
+        return [before + name for name in self.names()]
+
+    @property
+    def _behavior(self) -> dict[str, Any]:
+        return {"callback": self.check, "autocompletion": self.complete}
+
+
+@dataclass(frozen=True)
+class AggregatorChoices(Choices):
+    """Aggregators with the names of their columns, such as `sum:bytes`."""
+
+    def require(self, value: str) -> None:
+        from steelyard.aggregators.naming import aggregator_named
+
+        try:
+            aggregator_named(value)
+        except ValueError as error:
+            raise UnknownChoiceError(str(error)) from error
+
+    def complete(self, incomplete: str) -> list[str]:
+        return [name.removesuffix("COLUMN") for name in super().complete(incomplete)]
+
+
+class CommandWithChoices(TyperCommand):
+    """A command whose help lists the choices of its options, and fits every width."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.help = _without_line_breaks(self.help or "")
+        self.choices = {
+            str(parameter.name): choices
+            for parameter in self.params
+            if (choices := _choices_of(parameter)) is not None
+        }
+        self._templates = {name: self._parameter(name).help for name in self.choices}
+        for name, template in self._templates.items():  # shells show it beside the option
+            self._parameter(name).help = template.replace(": {choices}", "")
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for name, choices in self.choices.items():
+            known = ", ".join(choices.names()) or "see the documentation"
+            self._parameter(name).help = self._templates[name].replace("{choices}", known)
+        super().format_help(ctx, formatter)
+
+    def _parameter(self, name: str) -> Any:
+        return next(parameter for parameter in self.params if parameter.name == name)
+
+
+def _without_line_breaks(text: str) -> str:
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
+
+def _choices_of(parameter: Any) -> Choices | None:
+    check = inspect.unwrap(parameter.callback) if parameter.callback else None
+    found = getattr(check, "__self__", None)
+    return found if isinstance(found, Choices) else None
+
+
+def _stream_sources() -> Iterable[str]:
+    from steelyard.spark.streaming.stream_input import INPUTS
+
+    return INPUTS
+
+
+def _sinks() -> Iterable[str]:
+    from steelyard.spark.streaming.stream_output import OUTPUTS
+
+    return OUTPUTS
+
+
+def _aggregators() -> Iterable[str]:
+    from steelyard.aggregators.naming import AGGREGATORS
+
+    return AGGREGATORS
+
+
+def _doctor_sources() -> Iterable[str]:
+    from steelyard.spark.doctor_input import SOURCES
+
+    return SOURCES
+
+
+def _works() -> Iterable[str]:
+    from steelyard.doctor.advice import WORKS
+
+    return WORKS
+
+
+def _datasets() -> Iterable[str]:
+    from steelyard import datasets
+
+    return datasets.names()
+
+
+def _formats() -> Iterable[str]:
+    from steelyard.datasets.formats import FORMATS
+
+    return (known.name for known in FORMATS)
+
+
+def _on_malformed() -> Iterable[str]:
+    from steelyard.datasets.loading import OnMalformed
+
+    return get_args(OnMalformed)
+
+
+def _schemes() -> Iterable[str]:
+    from steelyard.experiments.single import SCHEMES
+
+    return SCHEMES
+
+
+def _rules() -> Iterable[str]:
+    from steelyard.experiments.single import RULES
+
+    return RULES
+
+
+def _services() -> Iterable[str]:
+    from steelyard.experiments.single import SERVICES
+
+    return SERVICES
+
+
+def _experiments() -> Iterable[str]:
+    from steelyard import experiments
+
+    return ("all", *experiments.names())
+
+
+def _strategies() -> Iterable[str]:
+    from steelyard.deployment.grid_settings import WAYS
+
+    return ("all", *WAYS)
+
+
+PLACEMENTS = ("pull", "delegated")
+"""Where the workers of a stream run: in any task, or where their state is."""
+
+stream_source = Choices("source", _stream_sources)
+sink = Choices("sink", _sinks)
+aggregator = AggregatorChoices("agg", _aggregators)
+placement = Choices("placement", lambda: PLACEMENTS)
+doctor_source = Choices("source", _doctor_sources)
+work = Choices("work", _works)
+dataset = Choices("dataset", _datasets)
+message_format = Choices("format", _formats)
+on_malformed = Choices("on-malformed", _on_malformed)
+scheme = Choices("scheme", _schemes)
+rules = Choices("rules", _rules)
+service = Choices("service", _services)
+experiment = Choices("experiment", _experiments)
+strategies = Choices("schemes", _strategies, separator=",")

@@ -1,0 +1,120 @@
+"""The options of `steelyard stream`, checked before Spark starts, as objects of the API."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from steelyard.cli.checks import (
+    require_files,
+    require_jars,
+    require_kind,
+    require_no_file,
+    require_port,
+    require_servers,
+)
+from steelyard.durations import seconds_of
+from steelyard.validation import require_whole
+from steelyard.windows import Window
+
+if TYPE_CHECKING:
+    from steelyard.placements import Placement
+
+Options = Mapping[str, Any]
+"""The values of all options, by the names of their parameters."""
+
+
+def check_stream_options(options: Options) -> None:
+    """Raise a ValueError that names the first bad option, or the first bad combination."""
+    _check_numbers(options)
+    window_of(options)
+    placement_of(options)
+    slot_of(options)
+    _check_input(options)
+    _check_output(options)
+    _check_control(options["control"])
+    require_jars(options["jars"])
+
+
+def _check_numbers(options: Options) -> None:
+    require_whole("workers", options["workers"], least=1)
+    require_whole("rate", options["rate"], least=1)
+    if options["files_per_batch"] is not None:
+        require_whole("files-per-batch", options["files_per_batch"], least=1)
+    if options["metrics_port"] is not None:
+        require_port("metrics-port", options["metrics_port"])
+
+
+def window_of(options: Options) -> Window | None:
+    """The windows, if any are asked for."""
+    for name in ("slide", "watermark", "time_column"):
+        if options[name] is not None and options["window"] is None:
+            raise ValueError(f"{name.removesuffix('_column')} needs a window: give --window")
+    if options["window"] is None:
+        return None
+    if options["time_column"] is None:
+        raise ValueError("window needs time, the column of event times: give --time")
+    names = ("time_column", "window", "slide", "watermark")
+    return Window(*(options[name] for name in names))
+
+
+def placement_of(options: Options) -> "Placement":
+    """Where workers run."""
+    from steelyard.placements import Delegated, Pull
+
+    virtual_workers, tasks = options["virtual_workers"], options["tasks_per_worker"]
+    if options["placement"] == "delegated":
+        if tasks is not None:
+            raise ValueError("tasks-per-worker is for --placement pull; give --virtual-workers")
+        period = _number_or_length(options["period"])
+        if isinstance(period, str) and options["window"] is None:
+            raise ValueError(
+                "a period of event time needs --time and --window; or give a number of batches"
+            )
+        return Delegated(100 if virtual_workers is None else virtual_workers, period)
+    for name, value in (("virtual-workers", virtual_workers), ("period", options["period"])):
+        if value is not None:
+            raise ValueError(f"{name} is for --placement delegated: with pull workers keep nothing")
+    return Pull(1 if tasks is None else tasks)
+
+
+def slot_of(options: Options) -> int | str:
+    """The length of a slot: micro-batches, or a length of time."""
+    slot = _number_or_length(options["slot"])
+    if isinstance(slot, str):
+        seconds_of("slot", slot)
+    else:
+        require_whole("slot", slot, least=1)
+    return slot
+
+
+def _number_or_length(text: str | None) -> int | str:
+    """A number of micro-batches, one if nothing is said, or a length of time."""
+    return int(text or 1) if text is None or text.isdecimal() else text
+
+
+def _check_input(options: Options) -> None:
+    from steelyard.spark.streaming.stream_input import FILE_INPUTS
+
+    require_kind(options, "path", "source", *FILE_INPUTS)
+    require_kind(options, "files_per_batch", "source", *FILE_INPUTS)
+    require_kind(options, "topic", "source", "kafka")
+    if options["servers"] is not None and "kafka" not in (options["source"], options["sink"]):
+        raise ValueError("servers is for --source kafka or --sink kafka")
+    require_servers("servers", options["servers"])
+    if options["path"] is not None and options["master"].startswith("local"):
+        require_files("path", options["path"], needs_content=options["source"] != "text")
+
+
+def _check_output(options: Options) -> None:
+    require_kind(options, "out", "sink", "parquet")
+    for name in ("out_servers", "out_topic"):
+        require_kind(options, name, "sink", "kafka")
+    require_servers("out-servers", options["out_servers"])
+    for name in ("out", "checkpoint", "control"):
+        require_no_file(name, options[name])
+
+
+def _check_control(control: str | None) -> None:
+    if control is not None:
+        from steelyard.control.store import ControlStore
+
+        ControlStore(control)

@@ -1,0 +1,91 @@
+"""The stream that `steelyard stream` reads: settings enter; a streaming frame and its key leave."""
+
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from steelyard.spark.failures import failures_told
+
+INPUTS = ("kafka", "parquet", "json", "text", "rate")
+"""Kinds of streams that can be read."""
+
+FILE_INPUTS = ("parquet", "json", "text")
+"""Those that are files in a folder."""
+
+
+@dataclass(frozen=True)
+class StreamInput:
+    """Where messages come from."""
+
+    kind: str
+    path: str | None = None
+    servers: str | None = None
+    topic: str | None = None
+    rate: int = 1000
+    files_per_batch: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in INPUTS:
+            raise ValueError(f"source must be one of {', '.join(INPUTS)}, got {self.kind!r}")
+        if self.kind in FILE_INPUTS and not self.path:
+            raise ValueError(f"source {self.kind} needs --path, the folder of the files")
+        if self.kind == "kafka" and not (self.servers and self.topic):
+            raise ValueError("source kafka needs --servers and --topic")
+
+    def frame(self, spark: SparkSession, key: str) -> tuple[DataFrame, str]:
+        """Return the stream and the name of its key: a column, or a new one for an expression.
+
+        The new column is `key`, or a longer name if the stream has such a column. Lines of text
+        have their words in `word`; messages of Kafka have text for a key and a value.
+        """
+        with failures_told(f"source {self.kind}"):
+            frame = self._read(spark)
+        if key in frame.columns:
+            return frame, key
+        name = "key"
+        while name in frame.columns:
+            name += "_"
+        try:
+            return frame.withColumn(name, F.expr(key)), name
+        except Exception as error:
+            known = ", ".join(frame.columns)
+            raise ValueError(
+                f"key: {key!r} is neither a column nor an expression; the columns are {known}"
+            ) from error
+
+    def _read(self, spark: SparkSession) -> DataFrame:
+        reader = spark.readStream.format(self.kind)
+        if self.kind == "rate":
+            return reader.option("rowsPerSecond", self.rate).load()
+        if self.kind == "kafka":
+            return self._read_topic(reader)
+        if self.files_per_batch is not None:
+            reader = reader.option("maxFilesPerTrigger", self.files_per_batch)
+        if self.kind == "text":
+            return self._read_words(reader)
+        return self._read_rows(spark, reader)
+
+    def _read_topic(self, reader: DataStreamReader) -> DataFrame:
+        assert self.servers is not None
+        assert self.topic is not None
+        reader = reader.option("kafka.bootstrap.servers", self.servers)
+        reader = reader.option("subscribe", self.topic).option("startingOffsets", "earliest")
+        return reader.load().withColumns(
+            {name: F.col(name).cast("string") for name in ("key", "value")}
+        )
+
+    def _read_words(self, reader: DataStreamReader) -> DataFrame:
+        words = F.explode(F.split(F.lower("value"), r"\W+")).alias("word")
+        return reader.load(self.path).select("*", words).where("word <> ''")
+
+    def _read_rows(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
+        try:
+            schema = spark.read.format(self.kind).load(self.path).schema
+        except AnalysisException as error:
+            raise ValueError(
+                f"there are no files in {self.path!r} to tell the columns by"
+            ) from error
+        return reader.schema(schema).load(self.path)
