@@ -20,15 +20,6 @@ from steelyard.cli.console import (
 if TYPE_CHECKING:
     from steelyard.doctor import Examination
 
-_STEPS = {
-    "kg": "Key grouping",
-    "sg": "Round robin",
-    "salting": "Salting",
-    "pkg": "Two choices",
-    "dchoices": "D-Choices",
-    "cg": "Consistent grouping",
-}
-
 _NOTHING = (
     "data: name a file, a folder or a table to examine, "
     "as in: steelyard doctor visits.parquet --key page"
@@ -79,7 +70,9 @@ def doctor(
     require_packages("the doctor", "spark", "pyspark", "pandas")
     if html is not None:
         require_packages("the page", "simulate", "matplotlib", "jinja2")
-    from steelyard.doctor.advice import Job
+    from steelyard.doctor.job import Job
+    from steelyard.doctor.strategies import STRATEGIES
+    from steelyard.doctor.work import Work
     from steelyard.spark.doctor_input import Data, kind_of
     from steelyard.spark.examining import examine, steps
     from steelyard.spark.failures import failures_told
@@ -101,7 +94,7 @@ def doctor(
         )
         names = key or (["key"] if chosen.kind == "kafka" else [])
         speeds = None if capacities is None else tuple(numbers("capacities", capacities))
-        Job(work, tuple(names), workers, speeds)
+        Job(Work.named(work), tuple(names), workers, speeds)  # refuses bad settings
         if master.startswith("local"):
             chosen.require_there()
         _require(bool(names), "key: name the column by which rows belong together, with --key")
@@ -123,8 +116,10 @@ def doctor(
         progress = cleaning.enter_context(progress_bar())
         bar = progress.add_task("Reading", total=steps(time_column) + 1)
 
+        titles = {strategy.name: strategy.title for strategy in STRATEGIES}
+
         def watch(step: str) -> None:
-            progress.update(bar, advance=1, description=_STEPS.get(step, step.capitalize()))
+            progress.update(bar, advance=1, description=titles.get(step, step.capitalize()))
 
         try:
             frame = chosen.frame(spark)
@@ -170,6 +165,9 @@ def _show(found: "Examination", *, as_json: bool) -> None:
     if as_json:
         typer.echo(found.to_json())
         return
+    from steelyard.doctor.strategies import CONSISTENT_GROUPING
+
+    ours = CONSISTENT_GROUPING.described(found.workers, found.key)
     show = partial(console.print, highlight=False, soft_wrap=True)
     show(found.heading, style="bold")
     sections = found.sections()
@@ -177,7 +175,7 @@ def _show(found: "Examination", *, as_json: bool) -> None:
         show()
         show(section.question, style="bold cyan")
         for line in section.lines:
-            # Code is indented; and the last of the ways is ours.
+            # Code is indented; the other line in color is that of Steelyard's own strategy.
             is_code = section is sections[-1] and line.startswith("  ")
-            style = "bold green" if is_code or line.startswith("steelyard (CG)") else ""
+            style = "bold green" if is_code or line.startswith(ours) else ""
             show(f"  {line}".rstrip(), style=style)

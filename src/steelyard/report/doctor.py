@@ -12,14 +12,6 @@ from steelyard.doctor.plain_text import shown_key, shown_time
 from steelyard.report.drawing import LOOK
 from steelyard.report.rendering import as_png, as_text, rendered
 
-_NAMES = {
-    "kg": "KG, by key",
-    "sg": "SG, round robin",
-    "salting": "ten salts a key",
-    "pkg": "PKG, two choices",
-    "dchoices": "D-Choices",
-    "cg": "CG, steelyard",
-}
 # Told apart by those who are colour-blind, too.
 _PLAIN, _OURS, _FIT = "#D55E00", "#0072B2", "#888888"
 _LINES = (
@@ -70,14 +62,14 @@ def keys_figure(found: Examination) -> Figure:
 
 
 def costs_figure(found: Examination) -> Figure:
-    """How much longer the slowest task takes, and the copies of keys, for each way."""
+    """How much longer the slowest task takes, and the copies of keys, for each strategy."""
     with mpl.rc_context(LOOK):
         figure = Figure(figsize=(9.6, 2.9), layout="constrained")
         longer, copies = figure.subplots(1, 2, sharey=True)
-        colours = [_OURS if cost.way == "cg" else _PLAIN for cost in found.costs]
+        colours = [_OURS if cost.strategy.is_ours else _PLAIN for cost in found.costs]
         _bars(longer, [cost.slow_down for cost in found.costs], colours, "{:.2f} ×")
         _bars(copies, [cost.copies for cost in found.costs], colours, "{:.2f}")
-        longer.set_yticks(range(len(found.costs)), [_NAMES[cost.way] for cost in found.costs])
+        longer.set_yticks(range(len(found.costs)), [cost.strategy.label for cost in found.costs])
         longer.invert_yaxis()
         longer.set(title="how long the slowest task takes (1 is fair)")
         copies.set(title="workers that hold a key, on average")
