@@ -49,7 +49,7 @@ def test_pages_and_json_hold_nothing_that_is_obeyed(plain, column):
     told = found.to_json()
     assert [] == obeyed_by_a_terminal(told)
     assert [column, HOSTILE] == json.loads(told)["key"]
-    texts = {"found": found, "pictures": {"times": "x"}, "shown_key": shown_key, "colours": ["x"]}
+    texts = {"found": found, "pictures": {"times": "x"}, "shown_key": shown_key, "colors": ["x"]}
     page = rendered("doctor.html", version="1", date="today", **texts)
     assert [] == obeyed_by_a_terminal(page)
     assert "<script>" not in page

@@ -38,7 +38,7 @@ def demo(
     can do how much. Workers sleep for the time that a message would take.
     """
     require_packages("the demo", "spark,simulate", "pyspark", "pandas", "matplotlib", "jinja2")
-    from steelyard.deployment.demo import WAYS, DemoSettings
+    from steelyard.deployment.demo import STRATEGIES, DemoSettings
 
     if ui:
         require_bokeh()
@@ -52,7 +52,7 @@ def demo(
         complain(error)
     both = (max(2, batches // 2), batches)
     with ExitStack() as page:
-        seen: dict[str, list[Slot]] = {name: [] for name in WAYS}
+        seen: dict[str, list[Slot]] = {name: [] for name in STRATEGIES}
         if ui:
             page.enter_context(shown(_on_page(seen), ui_port))
         runs, keys = _counted(setting, both, seen)
