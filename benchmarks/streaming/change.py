@@ -3,7 +3,7 @@
 from benchmarks.spark.bench import Bar, Measured
 from benchmarks.streaming.running import WORKERS, Bench, by_delegating, local, until
 from benchmarks.timing import table
-from steelyard.deployment.emulated_machines import Changing
+from steelyard.deployment.emulated_machines import ChangingMachines
 from steelyard.simulator import Cluster
 
 _KEYS_CHANGE, _MACHINES_CHANGE, _END = 12, 16, 30
@@ -14,7 +14,7 @@ def change(bench: Bench) -> Measured:
     before = Cluster.machines(WORKERS, fast=3, times=5, total=WORKERS).speeds
     after = Cluster.machines(WORKERS, fast=5, times=4, total=WORKERS).speeds
     service = bench.service(WORKERS)
-    machines = Changing(service, before, later=after, change=_MACHINES_CHANGE)
+    machines = ChangingMachines(service, before, later=after, change=_MACHINES_CHANGE)
     with local() as spark:
         files = bench.stream(_END, hot_from=_KEYS_CHANGE)
         shares = bench.slots(spark, files, by_delegating, machines).used(machines)

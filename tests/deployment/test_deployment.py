@@ -15,11 +15,18 @@ from typer.testing import CliRunner
 from steelyard.cli import app
 from steelyard.control.history import Slot, WorkerSlot
 from steelyard.deployment.emulated_machines import ByProcess, Machines
-from steelyard.deployment.grid import planned
-from steelyard.deployment.grid_settings import WAYS, GridSettings
+from steelyard.deployment.grid_plan import planned
+from steelyard.deployment.grid_settings import STRATEGIES, GridSettings
 from steelyard.deployment.paused_executors import pause_in_turns, slowed
-from steelyard.deployment.run_results import Measures, RunResult, SlotSeries, Table, slots_until
-from steelyard.report.deployment import summary, write_report
+from steelyard.deployment.run_results import (
+    Measures,
+    ResultTable,
+    RunResult,
+    SlotSeries,
+    slots_until,
+)
+from steelyard.report.deployment import write_deployment_report
+from steelyard.report.deployment_summary import summary
 from tests.waiting import until
 
 
@@ -35,8 +42,8 @@ def test_a_quarter_is_slow_and_drawn_anew():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"ways": ("kg", "magic")}, "schemes: 'magic' is none of kg, kg-200"),
-        ({"ways": ("kg", "kg")}, "schemes: each only once"),
+        ({"strategies": ("kg", "magic")}, "schemes: 'magic' is none of kg, kg-200"),
+        ({"strategies": ("kg", "kg")}, "schemes: each only once"),
         ({"delays": ()}, "delays: at least one is needed"),
         ({"delays": (0.1, -1)}, "delays must be"),
         ({"workers": 1}, "workers must be a whole number"),
@@ -51,21 +58,21 @@ def test_what_cannot_be_is_refused(wrong, sentence):
 def test_a_folder_is_for_runs_that_can_be_compared(tmp_path):
     """More of the same is added, those of other clusters or lengths are refused."""
     GridSettings().keep_in(tmp_path / "out")
-    GridSettings(delays=(2.0,), repetitions=1, ways=("kg",)).keep_in(tmp_path / "out")
+    GridSettings(delays=(2.0,), repetitions=1, strategies=("kg",)).keep_in(tmp_path / "out")
     with pytest.raises(
         ValueError, match=r"another setting \(workers 24, not 4; seconds 25, not 10"
     ):
         GridSettings(workers=4, seconds=10).keep_in(tmp_path / "out")
 
 
-def test_every_way_is_planned_on_every_cluster():
+def test_every_strategy_is_planned_on_every_cluster():
     """As often as was asked; latencies only where key grouping was measured before."""
     runs = planned(GridSettings(repetitions=2, choices=3), ["tw", "sotu_words"])
     assert len(set(runs)) == len(runs)
-    for way in WAYS:
-        own = [run for run in runs if run.way == way]
-        less = way in ("kg-200", "salting")
-        compared = way in ("kg", "cg-pull", "cg-delegated")
+    for strategy in STRATEGIES:
+        own = [run for run in runs if run.strategy == strategy]
+        less = strategy in ("kg-200", "salting")
+        compared = strategy in ("kg", "cg-pull", "cg-delegated")
         for hetero, delay, times in (
             ("no", 1, 1 if less else 2),
             ("no", 0.1, 0 if less else 1),
@@ -77,8 +84,8 @@ def test_every_way_is_planned_on_every_cluster():
         slow = [run for run in own if run.latency]
         assert (2 if compared else 1) == len([run for run in slow if run.delay == 1])
         assert ([0.1, 0.3] if compared else []) == [run.delay for run in slow if run.delay < 1]
-    assert {run.seed for run in runs if run.way == "cg-pull"} == {0, 1, 2}
-    apart = {run.way for run in runs if run.hetero == "executors"}
+    assert {run.seed for run in runs if run.strategy == "cg-pull"} == {0, 1, 2}
+    apart = {run.strategy for run in runs if run.hetero == "executors"}
     assert {"kg", "sg", "pkg", "cg-pull", "cg-delegated"} == apart
     one = planned(GridSettings(workers=11), ["tw"])
     assert not any(run.hetero == "executors" for run in one), "one executor cannot be slow"
@@ -87,9 +94,9 @@ def test_every_way_is_planned_on_every_cluster():
     }
     for number, run in enumerate(runs):
         if run.latency:
-            by_key = replace(run, way="kg", latency=False)
+            by_key = replace(run, strategy="kg", latency=False)
             assert by_key in runs[:number]
-    assert not any(run.latency for run in planned(GridSettings(ways=["sg"]), ["tw"]))
+    assert not any(run.latency for run in planned(GridSettings(strategies=["sg"]), ["tw"]))
 
 
 def _slot(number, busy, messages=1000):
@@ -116,8 +123,8 @@ def test_measures_of_slots():
 def test_what_was_measured_is_kept(tmp_path):
     """A row is there after it was added; the same run is found again, another one is not."""
     done = RunResult("kg", "pull", 1.0, "sleep", 0, throughput=5.5, limit=10.0, messages=7)
-    Table(tmp_path).add(done)
-    again = Table(tmp_path)
+    ResultTable(tmp_path).add(done)
+    again = ResultTable(tmp_path)
     assert [done] == again.rows
     assert again.find(RunResult("kg", "pull", 1.0, "sleep", 0)) == done
     assert again.find(RunResult("kg", "pull", 1.0, "sleep", 1)) is None
@@ -127,8 +134,8 @@ def test_what_was_measured_is_kept(tmp_path):
     assert header.startswith(asked)
 
 
-def test_a_series_of_a_way_is_kept_once(tmp_path):
-    """The newest, beside those of other ways."""
+def test_a_series_of_a_strategy_is_kept_once(tmp_path):
+    """The newest, beside those of other strategies."""
     series = SlotSeries(tmp_path)
     series.put("kg", [_slot(1, [8, 4]), _slot(2, [5, 5])], 200)
     series.put("cg-pull", [_slot(1, [5, 5])], 200)
@@ -141,18 +148,18 @@ def test_the_report_of_some_rows(tmp_path):
     """Medians and ranges; figures as pictures and as drawings, and a page with all of them."""
     rows = []
     for hetero in ("no", "sleep"):
-        for way in WAYS:
+        for strategy in STRATEGIES:
             for seed, rate in enumerate((100.0, 120.0, 150.0)):
                 own = {"throughput": rate, "limit": 200.0, "copies": 1.1, "state_bytes": 1e6}
-                own["working"] = rate + (40 if way != "kg" else 0)
-                rows.append(RunResult(way, "pull", 1.0, hetero, seed, **own))
-                rows.append(RunResult(way, "pull", 0.1, hetero, seed, **own))
+                own["working"] = rate + (40 if strategy != "kg" else 0)
+                rows.append(RunResult(strategy, "pull", 1.0, hetero, seed, **own))
+                rows.append(RunResult(strategy, "pull", 0.1, hetero, seed, **own))
             slow = {"p50": 1.0, "p95": 2.0, "p99": 3.0, "offered": 80.0}
-            rows += [RunResult(way, "pull", delay, hetero, 0, **slow) for delay in (0.1, 1.0)]
+            rows += [RunResult(strategy, "pull", delay, hetero, 0, **slow) for delay in (0.1, 1.0)]
     SlotSeries(tmp_path).put("kg", [_slot(1, [8, 4])], 200)
     SlotSeries(tmp_path).put("cg-pull", [_slot(1, [5, 5])], 200)
     lines = summary(rows)
-    assert 4 * len(WAYS) == len(lines)
+    assert 4 * len(STRATEGIES) == len(lines)
     assert (120.0, 100.0, 150.0) == (
         lines[0].throughput.middle,
         lines[0].throughput.least,
@@ -166,7 +173,7 @@ def test_the_report_of_some_rows(tmp_path):
         lines[1].most_against_kg.middle,
         lines[1].most_against_kg.least,
     )
-    write_report(lines, GridSettings(), tmp_path)
+    write_deployment_report(lines, GridSettings(), tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
     for name in ("share", "throughput", "latency", "latency-delays", "changing"):
         assert {f"{name}.png", f"{name}.svg"} <= names
@@ -178,9 +185,9 @@ def test_the_report_of_some_rows(tmp_path):
 def test_one_delay_needs_no_figure_over_delays(tmp_path):
     """The part of the limit is told all the same; of nothing there is nothing to see."""
     row = RunResult("kg", "pull", 1.0, "sleep", 0, throughput=5.5, limit=10.0, messages=7)
-    write_report(summary([row]), GridSettings(), tmp_path)
+    write_deployment_report(summary([row]), GridSettings(), tmp_path)
     assert {"report.html", "share.png", "share.svg"} == {path.name for path in tmp_path.iterdir()}
-    write_report([], GridSettings(), tmp_path)
+    write_deployment_report([], GridSettings(), tmp_path)
     assert "data:image" not in (tmp_path / "report.html").read_text()
 
 
@@ -241,7 +248,7 @@ def test_the_place_of_a_process_that_is_gone_is_taken(tmp_path):
 
 def test_a_pause_is_no_work():
     """Whoever may be paused counts only what it slept in quanta."""
-    machines = Machines(service=0.001, speeds=(1.0,), place=_First(), may_be_paused=True)
+    machines = Machines(service=0.001, speeds=(1.0,), machine_of_task=_First(), may_be_paused=True)
     begin = time.perf_counter()
     machines.work(50, begin)
     assert time.perf_counter() - begin >= 0.045
@@ -261,9 +268,9 @@ def test_a_finished_folder_is_told_of_without_a_broker(tmp_path, monkeypatch):
     monkeypatch.setattr("steelyard.deployment.broker.running_broker", no_broker)
     arguments = "--workers 4 --messages 20000 --hetero --delays 1 --repetitions 1 --schemes"
     command = ["deploy", "--out", str(tmp_path), *arguments.split()]
-    setting = GridSettings(workers=4, delays=(1.0,), ways=("kg",), repetitions=1, choices=1)
+    setting = GridSettings(workers=4, delays=(1.0,), strategies=("kg",), repetitions=1, choices=1)
     for run in planned(replace(setting, messages=20000, homogeneous=False), ["tw"]):
-        Table(tmp_path).add(replace(run.outcome, throughput=5.0, limit=10.0))
+        ResultTable(tmp_path).add(replace(run.empty_result, throughput=5.0, limit=10.0))
     told = CliRunner().invoke(app, [*command, "kg"])
     assert told.exit_code == 0, told.output
     assert "4 workers, a quarter at 30 %" in told.output
@@ -295,15 +302,17 @@ def test_a_small_deployment(tmp_path):
     with (tmp_path / "out" / "results.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     by = {(row["scheme"], row["hetero"]): row for row in rows if not row["offered"]}
-    for way in few:
-        row = by[way, "sleep"]
+    for strategy in few:
+        row = by[strategy, "sleep"]
         assert 0 < float(row["throughput"]) < float(row["limit"])
         assert float(row["copies"]) >= 0.999
         assert float(row["state_bytes"]) > 0
     assert float(by["kg", "sleep"]["copies"]) == pytest.approx(1)
-    copies = {way: float(by[way, "sleep"]["copies"]) for way in few}
-    assert copies["sg"] > max(1.1, *(copies[way] for way in few if way != "sg"))
-    assert {"kg", "cg-pull", "cg-delegated"} <= {way for way, how in by if how == "executors"}
+    copies = {strategy: float(by[strategy, "sleep"]["copies"]) for strategy in few}
+    assert copies["sg"] > max(1.1, *(copies[strategy] for strategy in few if strategy != "sg"))
+    assert {"kg", "cg-pull", "cg-delegated"} <= {
+        strategy for strategy, how in by if how == "executors"
+    }
     latencies = [row for row in rows if row["offered"]]
     assert len(latencies) == len(few)
     for row in latencies:

@@ -6,18 +6,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard.doctor.advice import WORKS, WORTH, Job
+from steelyard.doctor.advice import WORTH
 from steelyard.doctor.counts import KeyCounts
-from steelyard.doctor.examination import examined
+from steelyard.doctor.diagnosis import diagnose
+from steelyard.doctor.job import Job
+from steelyard.doctor.work import WORKS, Work
 from tests.strategies import KEY_COUNTS
 
 SKEWED = {"hot": 6000, **{f"key {i}": 4 for i in range(1000)}}
+NAMES = [work.name for work in WORKS]
 EVEN = {f"key {i}": 10 for i in range(5000)}
 
 
 def advice(plain, work="python", workers=8, **settings):
-    job = Job(work, settings.pop("key", ("page",)), workers, **settings)
-    return examined(KeyCounts.of(plain, workers), job).advice
+    job = Job(Work.named(work), settings.pop("key", ("page",)), workers, **settings)
+    return diagnose(KeyCounts.of(plain, workers), job).advice
 
 
 @settings(max_examples=30)
@@ -29,7 +32,7 @@ def test_an_aggregate_needs_nothing(plain, workers):
     assert 'df.groupBy("page").agg(...)' == told.code
 
 
-@pytest.mark.parametrize("work", WORKS)
+@pytest.mark.parametrize("work", NAMES)
 def test_even_keys_need_nothing(work):
     """No skew, no change, and Spark's own code."""
     told = advice(EVEN, work)
@@ -38,10 +41,10 @@ def test_even_keys_need_nothing(work):
 
 
 @settings(max_examples=30)
-@given(KEY_COUNTS, st.integers(1, 30), st.sampled_from(WORKS))
+@given(KEY_COUNTS, st.integers(1, 30), st.sampled_from(NAMES))
 def test_a_change_is_told_only_where_it_is_worth_it(plain, workers, work):
     """What is recommended gains a quarter at least; what gains that is recommended."""
-    found = examined(KeyCounts.of(plain, workers), Job(work, ("k",), workers))
+    found = diagnose(KeyCounts.of(plain, workers), Job(Work.named(work), ("k",), workers))
     kg, cg = found.costs[0].slow_down, found.costs[-1].slow_down
     is_worth_it = kg >= WORTH * cg and work != "aggregate"
     is_worth_it = is_worth_it and found.messages >= 10 * workers
@@ -58,7 +61,10 @@ def test_a_change_is_told_only_where_it_is_worth_it(plain, workers, work):
         ("write", 'sy.repartition(df, 8, "page").write.parquet(path)'),
         (
             "stream",
-            'sy.group_by(stream, "page", workers=8, control="/shared/path").aggregate(sy.Count())',
+            (
+                'sy.group_stream(stream, "page", workers=8, control="/shared/path")'
+                ".aggregate(sy.Count())"
+            ),
         ),
     ],
 )
@@ -80,7 +86,7 @@ def test_code_names_odd_several_and_nested_columns():
     )
 
 
-@pytest.mark.parametrize("work", sorted({*WORKS} - {"aggregate"}))
+@pytest.mark.parametrize("work", sorted({*NAMES} - {"aggregate"}))
 def test_hot_nulls_are_to_be_filtered(work):
     """They are no keys, most often; and joined with this package they would not match either."""
     told = advice({None: 30_000, **EVEN}, work)
@@ -109,6 +115,38 @@ def test_slow_workers_are_a_reason_too():
     assert "capacities=capacities" in told.code
 
 
+@pytest.mark.parametrize(
+    ("work", "code"),
+    [
+        (
+            "python",
+            'sy.group_by(df, "page", workers=8, capacities=capacities).map_arrow(function, schema)',
+        ),
+        ("join", 'sy.join(df, other, "page", workers=8, capacities=capacities)'),
+        ("write", 'sy.repartition(df, 8, "page", capacities=capacities).write.parquet(path)'),
+        (
+            "stream",
+            (
+                'sy.group_stream(stream, "page", workers=8, '
+                'placement=sy.Delegated(capacities=capacities), control="/shared/path")'
+                ".aggregate(sy.Count())"
+            ),
+        ),
+    ],
+)
+def test_each_work_has_its_line_of_code_with_capacities(work, code):
+    """A stream gets its capacities with its placement, the others directly."""
+    assert code == advice(SKEWED, work, capacities=(1.0,) * 8).code
+
+
+def test_columns_with_braces_are_kept_in_code():
+    """A column name is never taken for a part of a template."""
+    assert (
+        'sy.join(df, other, "{keys} {x}", workers=8)'
+        == advice(SKEWED, "join", key=("{keys} {x}",)).code
+    )
+
+
 def test_hardly_any_data_needs_nothing():
     """Three messages are not worth a thought."""
     assert advice({"a": 3}).what == "nothing: there is hardly any data"
@@ -126,5 +164,6 @@ def test_hardly_any_data_needs_nothing():
 )
 def test_bad_settings_get_a_sentence(settings, sentence):
     """What was given, and what is allowed."""
+    job = {"key": ("k",), "workers": 3, **settings}
     with pytest.raises(ValueError, match=sentence):
-        Job(**{"work": "python", "key": ("k",), "workers": 3, **settings})
+        Job(Work.named(job.pop("work", "python")), **job)

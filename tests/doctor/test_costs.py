@@ -1,4 +1,4 @@
-"""What ways to group cost: bounds that hold for any data, and agreement with routed messages."""
+"""Costs of strategies: bounds that hold for any data, and agreement with routed messages."""
 
 from math import ceil
 
@@ -9,24 +9,26 @@ from hypothesis import strategies as st
 
 from steelyard import metrics, schemes
 from steelyard.datasets import zipf_ranks
-from steelyard.doctor.costs import EPSILON, WAYS, costs, slow_down
+from steelyard.doctor.costs import costs, slow_down
 from steelyard.doctor.counts import KeyCounts
+from steelyard.doctor.loads import EPSILON
+from steelyard.doctor.strategies import STRATEGIES
 from steelyard.hashing import mix64
 from tests.strategies import KEY_COUNTS
 
 
-def by_way(plain, workers, capacities=None):
+def by_strategy(plain, workers, capacities=None):
     counts = KeyCounts.of(plain, workers)
-    return {cost.way: cost for cost in costs(counts, workers, capacities)}
+    return {cost.strategy.name: cost for cost in costs(counts, workers, capacities)}
 
 
 @settings(max_examples=30)
 @given(KEY_COUNTS, st.integers(1, 30))
 def test_bounds_hold_for_any_counts(plain, workers):
     """Nobody beats equal parts, a hash cannot split a key, two choices halve it at best."""
-    found = by_way(plain, workers)
+    found = by_strategy(plain, workers)
     p1 = max(plain.values()) / sum(plain.values())
-    assert list(WAYS) == list(found)
+    assert [strategy.name for strategy in STRATEGIES] == list(found)
     for cost in found.values():
         assert cost.slow_down >= 1 - 1e-9
         assert cost.slow_down == pytest.approx(cost.largest_share * workers)
@@ -47,21 +49,21 @@ def test_a_hot_key_is_on_as_many_workers_as_hold_it(plain, workers):
     total = sum(plain.values())
     p1 = max(plain.values()) / total
     least = min(ceil(workers * p1 / (1 + EPSILON) - 1e-6), max(plain.values()))
-    assert by_way(plain, workers)["cg"].hottest_copies >= least
+    assert by_strategy(plain, workers)["cg"].hottest_copies >= least
 
 
 @settings(max_examples=30)
 @given(KEY_COUNTS, st.lists(st.floats(0.1, 10), min_size=1, max_size=12))
 def test_parts_follow_capacities(plain, capacities):
     """Consistent grouping needs no longer than all workers together; nobody needs less."""
-    found = by_way(plain, len(capacities), capacities)
+    found = by_strategy(plain, len(capacities), capacities)
     assert all(cost.slow_down >= 1 - 1e-9 for cost in found.values())
     assert found["cg"].slow_down <= (1 + EPSILON) * (1 + 1e-6)
 
 
 def test_equal_parts_are_slow_on_slow_workers():
     """Round robin on a worker at a third of the speed takes as long as that one."""
-    found = by_way({str(i): 10 for i in range(1000)}, 4, [3, 3, 3, 1])
+    found = by_strategy({str(i): 10 for i in range(1000)}, 4, [3, 3, 3, 1])
     assert found["sg"].slow_down == pytest.approx(10 / 4)
     assert slow_down([3, 3, 3, 1], np.array([3.0, 3, 3, 1])) == 1
 
@@ -71,7 +73,7 @@ def test_expected_copies_are_those_of_routed_messages():
     workers = 24
     ranks = zipf_ranks(200_000, 1.0, keys=5_000, seed=1)
     plain = {str(key): int(n) for key, n in enumerate(np.bincount(ranks)) if n}
-    found = by_way(plain, workers)
+    found = by_strategy(plain, workers)
     went = schemes.named("sg").router(workers).route_many(mix64(ranks.astype(np.uint64)))
     shuffled = metrics.memory_cost(ranks, went, workers)
     assert found["sg"].copies == pytest.approx(shuffled, rel=0.02)

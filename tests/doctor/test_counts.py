@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.datasets import zipf_ranks
-from steelyard.doctor.advice import Job
 from steelyard.doctor.counts import TOP, KeyCounts
-from steelyard.doctor.examination import examined
+from steelyard.doctor.diagnosis import diagnose
+from steelyard.doctor.job import Job
 from steelyard.doctor.skew import entropy, zipf_exponent
+from steelyard.doctor.work import PYTHON
 from tests.strategies import KEY_COUNTS
 
 
@@ -94,5 +95,5 @@ def test_nothing_is_refused():
 @given(KEY_COUNTS)
 def test_p1_is_exact(plain):
     """The share of the hottest key, as a fraction."""
-    found = examined(KeyCounts.of(plain, workers=3), Job("python", ("k",), 3))
+    found = diagnose(KeyCounts.of(plain, workers=3), Job(PYTHON, ("k",), 3))
     assert max(plain.values()) / sum(plain.values()) == found.p1

@@ -7,19 +7,21 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard.doctor.advice import Job
 from steelyard.doctor.counts import KeyCounts
-from steelyard.doctor.examination import examined
+from steelyard.doctor.diagnosis import diagnose
+from steelyard.doctor.job import Job
 from steelyard.doctor.periods import over_time
 from steelyard.doctor.plain_text import columns_of, shown_key
+from steelyard.doctor.work import Work
 from steelyard.report.rendering import rendered
 from tests.hostile import HOSTILE, obeyed_by_a_terminal
 from tests.strategies import KEY_COUNTS
 
 
 def examination(plain, workers=4, seen=None, **settings):
-    job = Job(settings.pop("work", "python"), settings.pop("key", ("page",)), workers, **settings)
-    return examined(KeyCounts.of(plain, workers), job, source="visits", over_time=seen)
+    work = Work.named(settings.pop("work", "python"))
+    job = Job(work, settings.pop("key", ("page",)), workers, **settings)
+    return diagnose(KeyCounts.of(plain, workers), job, source="visits", over_time=seen)
 
 
 @settings(max_examples=30)
@@ -47,7 +49,7 @@ def test_pages_and_json_hold_nothing_that_is_obeyed(plain, column):
     told = found.to_json()
     assert [] == obeyed_by_a_terminal(told)
     assert [column, HOSTILE] == json.loads(told)["key"]
-    texts = {"found": found, "pictures": {"times": "x"}, "shown_key": shown_key, "colours": ["x"]}
+    texts = {"found": found, "pictures": {"times": "x"}, "shown_key": shown_key, "colors": ["x"]}
     page = rendered("doctor.html", version="1", date="today", **texts)
     assert [] == obeyed_by_a_terminal(page)
     assert "<script>" not in page
@@ -73,7 +75,7 @@ def test_json_has_the_numbers(plain):
     assert (sum(plain.values()), len(plain)) == (read["messages"], read["keys"])
     assert max(plain.values()) / sum(plain.values()) == read["p1"]
     assert {hot["key"]: hot["messages"] for hot in read["top"]}.items() <= plain.items()
-    assert [cost.way for cost in found.costs] == [cost["way"] for cost in read["costs"]]
+    assert [cost.strategy.name for cost in found.costs] == [cost["way"] for cost in read["costs"]]
     assert {"what", "code", "why"} == set(read["recommendation"])
     assert read["over_time"] is None
 

@@ -1,4 +1,4 @@
-"""Figures and pages: readable without colours, safe with any text."""
+"""Figures and pages: readable without colors, safe with any text."""
 
 import pandas as pd
 import pytest
@@ -20,7 +20,7 @@ def experiment(*panels):
 
 
 @pytest.mark.parametrize("name", experiments.names())
-def test_lines_can_be_told_apart_without_colours(name):
+def test_lines_can_be_told_apart_without_colors(name):
     """No two schemes of one figure have the same dashes and the same marker."""
     made = experiments.named(name).configurations(Scale(0.02))
     shown = {c.scheme for c in made if c.scheme in _STYLES}

@@ -156,9 +156,9 @@ def _doctor_sources() -> Iterable[str]:
 
 
 def _works() -> Iterable[str]:
-    from steelyard.doctor.advice import WORKS
+    from steelyard.doctor.work import WORKS
 
-    return WORKS
+    return tuple(work.name for work in WORKS)
 
 
 def _datasets() -> Iterable[str]:
@@ -204,9 +204,9 @@ def _experiments() -> Iterable[str]:
 
 
 def _strategies() -> Iterable[str]:
-    from steelyard.deployment.grid_settings import WAYS
+    from steelyard.deployment.grid_settings import STRATEGIES
 
-    return ("all", *WAYS)
+    return ("all", *STRATEGIES)
 
 
 PLACEMENTS = ("pull", "delegated")

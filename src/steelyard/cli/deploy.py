@@ -20,11 +20,15 @@ from steelyard.cli.options import CLUSTER, GROUPING, INPUT, OUTPUT, RUN, option
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
-    from steelyard.deployment.grid import GridRun
+    from steelyard.deployment.grid_plan import GridRun
     from steelyard.deployment.grid_settings import GridSettings
-    from steelyard.report.deployment import Line
+    from steelyard.report.deployment_summary import SummaryRow
 
-_QUICK = {"delays": (1.0,), "ways": ("kg", "sg", "cg-pull", "cg-delegated"), "messages": 1_000_000}
+_QUICK = {
+    "delays": (1.0,),
+    "strategies": ("kg", "sg", "cg-pull", "cg-delegated"),
+    "messages": 1_000_000,
+}
 
 
 def deploy(
@@ -65,18 +69,18 @@ def deploy(
     """
     needed = ("pyspark", "pandas", "confluent_kafka", "matplotlib", "jinja2")
     require_packages("the deployment", "deploy", *needed)
-    from steelyard.deployment.grid import planned
-    from steelyard.deployment.grid_settings import WAYS, GridSettings
-    from steelyard.deployment.run_results import Table as Outcomes
+    from steelyard.deployment.grid_plan import planned
+    from steelyard.deployment.grid_settings import STRATEGIES, GridSettings
+    from steelyard.deployment.run_results import ResultTable
 
     try:
         require_servers("servers", servers)
         require_no_file("out", out)
-        chosen = WAYS if schemes == "all" else tuple(map(str.strip, schemes.split(",")))
+        chosen = STRATEGIES if schemes == "all" else tuple(map(str.strip, schemes.split(",")))
         setting = GridSettings(
             workers=workers,
             delays=tuple(numbers("delays", delays)),
-            ways=chosen,
+            strategies=chosen,
             messages=messages,
             repetitions=repetitions,
             choices=repetitions + 2 if repetitions > 1 else 1,
@@ -90,15 +94,16 @@ def deploy(
         setting.keep_in(out)
     except (ValueError, OSError) as error:
         refuse(error)
-    table = Outcomes(out)
+    table = ResultTable(out)
     failure = None
-    if not all(table.find(run.outcome) for run in runs):
+    if not all(table.find(run.empty_result) for run in runs):
         failure = _run(setting, runs, out, servers, dict.fromkeys(names, real))
-    from steelyard.report.deployment import summary, write_report
+    from steelyard.report.deployment import write_deployment_report
+    from steelyard.report.deployment_summary import summary
 
-    lines = summary(Outcomes(out).rows)
+    lines = summary(ResultTable(out).rows)
     if lines:
-        write_report(lines, setting, out)
+        write_deployment_report(lines, setting, out)
         console.print(_tables(lines, setting))
         console.print(
             f"All numbers are in {out / 'results.csv'}, the figures in {out / 'report.html'}."
@@ -119,7 +124,8 @@ def _run(
     What was measured until then is kept, and the logs are in the folder.
     """
     from steelyard.deployment.broker import delete, running_broker
-    from steelyard.deployment.grid import Grid, load
+    from steelyard.deployment.grid import Grid
+    from steelyard.deployment.word_streams import load_words
     from steelyard.spark.failures import failures_told, sentence_of
 
     # Whoever ends it in the middle leaves no broker behind, and nobody paused.
@@ -134,14 +140,14 @@ def _run(
         def watch(run: "GridRun", slot: "Slot") -> None:
             rate = slot.messages / slot.seconds if slot.seconds else 0.0
             what = {"no": "alike", "sleep": "some slow"}.get(run.hetero, run.hetero)
-            progress.update(bar, description=f"{run.way}, {what}: {rate:,.0f} messages/s")
+            progress.update(bar, description=f"{run.strategy}, {what}: {rate:,.0f} messages/s")
 
         try:
             address = cleaning.enter_context(running_broker(servers, scratch / "broker"))
             words = {}
             for name, folder in data.items():
                 progress.update(bar, description=f"Sending {name} to Kafka")
-                words[name] = load(address, name, setting.messages, folder)
+                words[name] = load_words(address, name, setting.messages, folder)
                 if servers is not None:
                     cleaning.callback(delete, servers, words[name].topic.name)
             experiment = Grid(
@@ -161,7 +167,7 @@ def _quick_settings(setting: "GridSettings", schemes: str) -> "GridSettings":
 
     less = {**_QUICK, "messages": min(setting.messages, 1_000_000)}
     if schemes != "all":
-        less["ways"] = setting.ways
+        less["strategies"] = setting.strategies
     less |= {"repetitions": 1, "choices": 1, "homogeneous": False, "thorough": False}
     return replace(setting, seconds=10.0, **less)  # type: ignore[arg-type]
 
@@ -175,7 +181,7 @@ def _real_words(data: Path | None) -> Path | None:
     return None
 
 
-def _tables(lines: "list[Line]", setting: "GridSettings") -> Group:
+def _tables(lines: "list[SummaryRow]", setting: "GridSettings") -> Group:
     """A table for each kind of cluster, which a terminal of 80 columns has room for."""
     names = ("by", "delay", "messages/s", "clock", "at work", "p99", "x KG", "copies")
     tables = []

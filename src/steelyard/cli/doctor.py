@@ -32,15 +32,6 @@ from steelyard.cli.options import (
 if TYPE_CHECKING:
     from steelyard.doctor import Examination
 
-_STEP_TITLES = {
-    "kg": "Key grouping",
-    "sg": "Round robin",
-    "salting": "Salting",
-    "pkg": "Two choices",
-    "dchoices": "D-Choices",
-    "cg": "Consistent grouping",
-}
-
 _NO_DATA = (
     "data: name a file, a folder or a table to examine, "
     "as in: steelyard doctor visits.parquet --key page"
@@ -91,7 +82,9 @@ def doctor(
     require_packages("the doctor", "spark", "pyspark", "pandas")
     if html is not None:
         require_packages("the page", "simulate", "matplotlib", "jinja2")
-    from steelyard.doctor.advice import Job
+    from steelyard.doctor.job import Job
+    from steelyard.doctor.strategies import STRATEGIES
+    from steelyard.doctor.work import Work
     from steelyard.spark.doctor_input import Data, kind_of
     from steelyard.spark.examining import examine, steps
     from steelyard.spark.failures import failures_told
@@ -113,7 +106,7 @@ def doctor(
         )
         names = key or (["key"] if chosen.kind == "kafka" else [])
         speeds = None if capacities is None else tuple(numbers("capacities", capacities))
-        Job(work, tuple(names), workers, speeds)
+        Job(Work.named(work), tuple(names), workers, speeds)  # refuses bad settings
         if master.startswith("local"):
             chosen.require_there()
         _require(bool(names), "key: name the column by which rows belong together, with --key")
@@ -137,8 +130,10 @@ def doctor(
         progress = cleaning.enter_context(progress_bar())
         bar = progress.add_task("Reading", total=steps(time_column) + 1)
 
+        titles = {strategy.name: strategy.title for strategy in STRATEGIES}
+
         def watch(step: str) -> None:
-            progress.update(bar, advance=1, description=_STEP_TITLES.get(step, step.capitalize()))
+            progress.update(bar, advance=1, description=titles.get(step, step.capitalize()))
 
         try:
             frame = chosen.frame(spark)
@@ -156,15 +151,16 @@ def doctor(
                 )
         except ValueError as error:
             refuse(error)
-        if html is not None:
-            from steelyard.report.doctor import doctor_page
-
-            html.write_text(doctor_page(found), "utf-8")
     _show(found, as_json=as_json)
     if html is not None:
-        error_console.print(
-            f"The page with the figures is {html}.", highlight=False, soft_wrap=True
-        )
+        _write_page(found, html)
+
+
+def _write_page(found: "Examination", html: Path) -> None:
+    from steelyard.report.doctor import doctor_page
+
+    html.write_text(doctor_page(found), "utf-8")
+    error_console.print(f"The page with the figures is {html}.", highlight=False, soft_wrap=True)
 
 
 def _single_path(data: list[str]) -> str | None:
@@ -193,6 +189,9 @@ def _show(found: "Examination", *, as_json: bool) -> None:
     if as_json:
         typer.echo(found.to_json())
         return
+    from steelyard.doctor.strategies import CONSISTENT_GROUPING
+
+    ours = CONSISTENT_GROUPING.described(found.workers, found.key)
     show = partial(console.print, highlight=False, soft_wrap=True)
     show(found.heading, style="bold")
     sections = found.sections()
@@ -200,7 +199,7 @@ def _show(found: "Examination", *, as_json: bool) -> None:
         show()
         show(section.question, style="bold cyan")
         for line in section.lines:
-            # Code is indented; and the last of the ways is ours.
+            # Code is indented; the other line in color is that of Steelyard's own strategy.
             is_code = section is sections[-1] and line.startswith("  ")
-            style = "bold green" if is_code or line.startswith("steelyard (CG)") else ""
+            style = "bold green" if is_code or line.startswith(ours) else ""
             show(f"  {line}".rstrip(), style=style)

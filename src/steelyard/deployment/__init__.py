@@ -5,8 +5,10 @@ emulated_machines.py   machines of unequal speed on one computer
 paused_executors.py    executors that are slowed by pausing their processes
 broker.py              Kafka: a broker, topics, words sent to them
 grid_settings.py       what the deployment runs: strategies, delays, clusters, repetitions
-strategies.py          the ways to group a stream that are compared
+strategies.py          the grouping strategies that are compared
 measured_cluster.py    one strategy on one cluster: as fast as it can, or at an offered rate
+grid_plan.py           the runs of the deployment, and their order
+word_streams.py        words of a data set, sent to a topic of Kafka
 grid.py                all runs, one after the other, each kept when it is done
 run_results.py         the result of a run: a row of the table
 """

@@ -65,7 +65,7 @@ class Topic:
     partitions: int = SOURCES
 
     def last(self, messages: int) -> dict[str, dict[str, int]]:
-        """The offsets, for Spark, from which on there are so many messages."""
+        """Return the offsets, for Spark, of the last messages of the topic."""
         start = (self.messages - messages) // self.partitions
         return {self.name: {str(p): start for p in range(self.partitions)}}
 
@@ -117,8 +117,8 @@ def fill(servers: str, prefix: str, words: Sequence[pa.Array]) -> Topic:
     return Topic(servers, name, number)
 
 
-class Offering:
-    """Words that come at a constant rate, from a thread, until it is closed; then all is gone."""
+class ConstantRateProducer:
+    """A thread that sends words at a constant rate; closing it deletes the topic."""
 
     def __init__(self, servers: str, words: pa.Array, rate: float) -> None:
         self._servers, self._rate = servers, rate

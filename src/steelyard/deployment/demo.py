@@ -1,6 +1,6 @@
 """The main job on this machine: a skewed stream, counted by workers two of which are slow.
 
-A stream of files enters; the history of each way to group it leaves.
+A stream of files enters; the history of each grouping strategy leaves.
 """
 
 import os
@@ -27,7 +27,7 @@ from steelyard.spark.streaming.grouped_stream import GroupedStream
 from steelyard.spark.streaming.stream_grouping import group_stream
 from steelyard.validation import require_between, require_whole
 
-WAYS = ("key grouping", "consistent grouping")
+STRATEGIES = ("key grouping", "consistent grouping")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class DemoSettings:
 
 @dataclass(frozen=True)
 class DemoRun:
-    """What one way to group the stream came to."""
+    """The stream under one grouping strategy."""
 
     name: str
     setting: DemoSettings
@@ -82,7 +82,7 @@ class DemoRun:
 
     @property
     def settled(self) -> tuple[Slot, ...]:
-        """The second half: by then whoever learns has learned."""
+        """The second half: by then a strategy that learns has learned."""
         return self.slots[len(self.slots) // 2 :]
 
     @property
@@ -131,7 +131,7 @@ def compare(
     keys = float(files.distinct().count())
     runs = []
     with _shuffle_partitions(spark, setting.workers):
-        for name, number in zip(WAYS, batches, strict=True):
+        for name, number in zip(STRATEGIES, batches, strict=True):
             stream = spark.readStream.schema(files.schema).option("maxFilesPerTrigger", 1)
             read = stream.parquet(str(_first_files(folder, number, f"files of {name}")))
             # The time of the micro-batch, the same when it is replayed.
@@ -158,7 +158,7 @@ def compare(
 
 
 def _first_files(folder: Path, number: int, name: str) -> Path:
-    """A folder with so many of the stream's files: a query over it ends by itself."""
+    """Link the first files of the stream into a folder; a query over it ends by itself."""
     made = folder / name
     made.mkdir()
     for file in sorted((folder / "in").iterdir())[:number]:

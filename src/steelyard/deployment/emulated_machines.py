@@ -1,4 +1,4 @@
-"""Machines of unequal speed, of which two cores can show many: whoever works for them sleeps.
+"""Machines of unequal speed on one computer: a task sleeps for the time that its machine takes.
 
 A worker's messages enter; time passes, as much as the worker's machine would take for them.
 """
@@ -20,16 +20,16 @@ _QUANTUM = 0.005
 """Seconds: shorter sleeps take longer than they should."""
 
 
-class Place(ABC):
-    """Tells which machine a task runs on."""
+class MachineOfTask(ABC):
+    """Finds the machine that a task runs on."""
 
     @abstractmethod
     def number(self) -> int:
-        """That of the machine."""
+        """Return the number of the machine."""
 
 
 @dataclass(frozen=True)
-class ByPartition(Place):
+class ByPartition(MachineOfTask):
     """Every worker has a machine of its own: its partition is always there."""
 
     def number(self) -> int:
@@ -39,7 +39,7 @@ class ByPartition(Place):
 
 
 @dataclass(frozen=True)
-class ByProcess(Place):
+class ByProcess(MachineOfTask):
     """A machine is a process of Spark's: any task may run there. They are numbered in a folder."""
 
     folder: str
@@ -77,7 +77,7 @@ class Machines:
 
     service: float
     speeds: Sequence[float]
-    place: Place = ByPartition()
+    machine_of_task: MachineOfTask = ByPartition()
     part: float = 1.0
     """Of all this, what they can do if somebody pauses them."""
     may_be_paused: bool = False
@@ -94,7 +94,7 @@ class Machines:
 
     def work(self, messages: int, since: float) -> None:
         """Take the time that these messages take here, from a moment of `perf_counter` on."""
-        seconds = self.seconds(messages, self.place.number())
+        seconds = self.seconds(messages, self.machine_of_task.number())
         left = since + seconds - time.perf_counter()
         while left > 0:
             begin = time.perf_counter()
@@ -106,8 +106,8 @@ class Machines:
 
 
 @dataclass(frozen=True)
-class Changing(Machines):
-    """From a micro-batch on they are others."""
+class ChangingMachines(Machines):
+    """Machines whose speeds change at a micro-batch."""
 
     later: Sequence[float] = ()
     change: int = 0

@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.validation import require_between, require_whole
 
-WAYS = ("kg", "kg-200", "sg", "pkg", "salting", "cg-pull", "cg-delegated")
+STRATEGIES = ("kg", "kg-200", "sg", "pkg", "salting", "cg-pull", "cg-delegated")
 """Key grouping with a partition for each worker and with Spark's 200, round robin, two choices,
 keys with one of ten salts, and consistent grouping in both placements."""
 
@@ -27,7 +27,7 @@ class GridSettings:
     workers: int = 24
     delays: Sequence[float] = (0.1, 0.3, 1.0)
     """Milliseconds that a message takes at a worker that is not slow."""
-    ways: Sequence[str] = WAYS
+    strategies: Sequence[str] = STRATEGIES
     messages: int = 6_000_000
     """In a topic: no run takes more."""
     seconds: float = 25.0
@@ -38,7 +38,7 @@ class GridSettings:
     """Repetitions at the longest delay, where it is compared most closely."""
     homogeneous: bool = True
     thorough: bool = True
-    """Executors of their own too, and latencies and changes of all ways that are compared."""
+    """Executors of their own too, and latencies and changes of all strategies that are compared."""
     speed: float = 0.3
     """Of a slow worker."""
 
@@ -48,21 +48,21 @@ class GridSettings:
         require_whole("repetitions", self.repetitions, least=1)
         require_between("seconds", self.seconds, above=0)
         require_between("speed", self.speed, above=0, most=1)
-        for name in ("delays", "ways"):
+        for name in ("delays", "strategies"):
             if not getattr(self, name):
                 raise ValueError(f"{name}: at least one is needed")
         for delay in self.delays:
             require_between("delays", delay, above=0)
-        if len(set(self.ways)) < len(self.ways):
+        if len(set(self.strategies)) < len(self.strategies):
             raise ValueError("schemes: each only once")
-        for way in self.ways:
-            if way not in WAYS:
-                raise ValueError(f"schemes: {way!r} is none of {', '.join(WAYS)}")
+        for strategy in self.strategies:
+            if strategy not in STRATEGIES:
+                raise ValueError(f"schemes: {strategy!r} is none of {', '.join(STRATEGIES)}")
 
     def keep_in(self, folder: Path) -> None:
         """Take a folder for outcomes; refuse one that holds those of runs that are not like these.
 
-        Delays, ways and repetitions may be others: they are told apart in the table.
+        Delays, strategies and repetitions may be others: they are told apart in the table.
         """
         path = folder / "setting.json"
         own = {name: getattr(self, name) for name in ("workers", "messages", "seconds", "speed")}

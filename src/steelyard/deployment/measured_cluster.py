@@ -1,4 +1,4 @@
-"""One way to group on one cluster: words of a topic enter, slots leave."""
+"""One grouping strategy on one cluster: words of a topic enter, slots leave."""
 
 import json
 import time
@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from steelyard.control.history import Slot
 from steelyard.deployment import strategies
-from steelyard.deployment.broker import Offering, Topic
+from steelyard.deployment.broker import ConstantRateProducer, Topic
 from steelyard.deployment.emulated_machines import Machines, SlowCount
 from steelyard.deployment.grid_settings import SOURCES
 from steelyard.spark.streaming.grouped_stream import GroupedStream
@@ -27,7 +27,7 @@ _STARTING = 300.0
 
 @dataclass(frozen=True)
 class MeasuredCluster:
-    """Spark and the machines that its workers stand for, and what a way has learned of them."""
+    """Spark, and the machines that its workers stand for."""
 
     spark: SparkSession = field(repr=False)
     workers: int
@@ -36,9 +36,15 @@ class MeasuredCluster:
     watch: Watch = lambda _: None
 
     def saturate(
-        self, way: str, machines: Machines, topic: Topic, messages: int, batches: int, control: Path
+        self,
+        strategy: str,
+        machines: Machines,
+        topic: Topic,
+        messages: int,
+        batches: int,
+        control: Path,
     ) -> list[Slot]:
-        """So many micro-batches, back to back, of so many messages each."""
+        """Run `batches` micro-batches of `messages` messages each, back to back."""
         each = max(SOURCES, messages // SOURCES * SOURCES)
         words = self._words(
             topic.servers,
@@ -46,7 +52,7 @@ class MeasuredCluster:
             startingOffsets=json.dumps(topic.last(each * batches)),
             maxOffsetsPerTrigger=str(each),
         )
-        grouped = strategies.grouped(way, words, self.workers, control)
+        grouped = strategies.group_words(strategy, words, self.workers, control)
         query = self._start(grouped, machines, available_now=True)
         self._follow(grouped, query, lambda: not query.isActive)
         query.awaitTermination()  # raises what it has failed of
@@ -54,7 +60,7 @@ class MeasuredCluster:
 
     def offer(
         self,
-        way: str,
+        strategy: str,
         machines: Machines,
         servers: str,
         words: pa.Array,
@@ -62,20 +68,19 @@ class MeasuredCluster:
         seconds: tuple[float, float],
         control: Path,
     ) -> list[Slot]:
-        """Words that come at a rate: for some seconds to settle, for some that are told of.
+        """Offer words at a constant rate; return the slots after the query has settled.
 
-        It settles from the end of the first slot on: what has come while Spark started is no part
-        of it. For more seconds, up to twice as many, if there would be fewer than three slots to
-        tell of.
+        `seconds` are the time to settle, which starts at the end of the first slot, and the time to
+        measure. Measuring takes up to twice as long if it would have fewer than three slots.
         """
         settle, measure = seconds
-        with Offering(servers, words, rate) as offering:
-            stream = self._words(servers, offering.topic, startingOffsets="latest")
-            grouped = strategies.grouped(way, stream, self.workers, control)
+        with ConstantRateProducer(servers, words, rate) as producer:
+            stream = self._words(servers, producer.topic, startingOffsets="latest")
+            grouped = strategies.group_words(strategy, stream, self.workers, control)
             query = self._start(grouped, machines, available_now=False)
             deadline = time.time() + _STARTING
 
-            def told() -> list[Slot]:
+            def settled() -> list[Slot]:
                 slots = grouped.history()
                 return [s for s in slots if s.time > slots[0].time + settle]
 
@@ -84,17 +89,17 @@ class MeasuredCluster:
                 if not slots or not query.isActive:
                     return not query.isActive or time.time() > deadline
                 late = (time.time() - slots[0].time - settle) / measure
-                return late > 2 or (late > 1 and len(told()) >= 3)
+                return late > 2 or (late > 1 and len(settled()) >= 3)
 
             self._follow(grouped, query, is_over)
             if not query.isActive and query.exception() is not None:
                 raise RuntimeError(str(query.exception()))
             query.stop()
-        if offering.lost:
-            raise RuntimeError(f"{servers} did not take all messages: {offering.lost[0]}")
-        found = told()
+        if producer.lost:
+            raise RuntimeError(f"{servers} did not take all messages: {producer.lost[0]}")
+        found = settled()
         if not found:
-            raise RuntimeError(f"{way}: no slot was over in time to be measured")
+            raise RuntimeError(f"{strategy}: no slot was over in time to be measured")
         return found
 
     def _words(self, servers: str, topic: str, **options: str) -> DataFrame:
@@ -116,7 +121,7 @@ class MeasuredCluster:
     def _follow(
         self, grouped: GroupedStream, query: StreamingQuery, is_over: Callable[[], bool]
     ) -> None:
-        """Tell of every slot until it is over."""
+        """Pass every slot to `watch` until the query is over."""
         seen = 0
         while True:
             over = is_over()

@@ -63,31 +63,31 @@ class RunResult:
         return self.working / self.limit if self.working is not None and self.limit else None
 
 
-class Table:
-    """The outcomes in a folder; what it holds already need not be run again."""
+class ResultTable:
+    """The results in a folder; a run that it holds is not run again."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "results.csv"
         self.rows: list[RunResult] = list(_read(self._path))
 
-    def find(self, outcome: RunResult) -> RunResult | None:
-        """The outcome of the same run, if it was made."""
-        return next((row for row in self.rows if row.run == outcome.run), None)
+    def find(self, result: RunResult) -> RunResult | None:
+        """Return the result of the same run, if the folder holds it."""
+        return next((row for row in self.rows if row.run == result.run), None)
 
-    def add(self, outcome: RunResult) -> None:
-        """Keep an outcome, at once."""
-        self.rows.append(outcome)
+    def add(self, result: RunResult) -> None:
+        """Write a result at once."""
+        self.rows.append(result)
         names = [field.name for field in fields(RunResult)]
         is_new = not self._path.exists()
         with self._path.open("a", newline="") as file:
             writer = csv.DictWriter(file, names)
             if is_new:
                 writer.writeheader()
-            writer.writerow(asdict(outcome))
+            writer.writerow(asdict(result))
 
 
 class SlotSeries:
-    """Slots of ways while workers change, in series.csv: each way once, however often it is run."""
+    """Slots while the slow workers change, in series.csv: the last run of each strategy."""
 
     NAMES = ("scheme", "slot", "seconds", "of_limit_by_clock", "of_limit_at_work")
 
@@ -95,7 +95,7 @@ class SlotSeries:
         self._path = folder / "series.csv"
 
     def put(self, scheme: str, slots: Sequence[Slot], limit: float) -> None:
-        """Keep the slots of a way, in place of those that it had."""
+        """Write the slots of a strategy in place of its earlier ones."""
         others = [row for row in self.rows() if row["scheme"] != scheme]
         with self._path.open("w", newline="") as file:
             writer = csv.DictWriter(file, self.NAMES)

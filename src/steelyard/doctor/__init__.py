@@ -2,6 +2,19 @@
 
 Counts of keys enter; an `Examination` leaves: numbers to read, `describe()` for people. Nothing
 here knows Spark. `examine`, which counts the keys of a frame, is loaded when it is first used.
+
+counts.py        how often keys occur
+skew.py          entropy, and the nearest Zipf distribution
+periods.py       whether other keys are hot at other times
+strategies.py    the grouping strategies that are compared
+loads.py         the load of each worker under a strategy
+costs.py         the cost of each strategy
+work.py          the kinds of work on the rows of a key
+job.py           work, key and workers, as lines of code
+advice.py        one recommendation
+diagnosis.py     puts an examination together
+examination.py   what was found, as numbers, text and JSON
+plain_text.py    keys and times as short text
 """
 
 from typing import TYPE_CHECKING

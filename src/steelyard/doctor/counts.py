@@ -19,10 +19,10 @@ from steelyard.schemes import KeyGrouping
 Counts = NDArray[np.int64]
 
 BUCKETS = 8192
-"""Of a plan, unless one asks for others."""
+"""Buckets of a plan, by default."""
 
 TOP = 20
-"""So many of the hottest keys have names."""
+"""Hottest keys whose names are kept."""
 
 Name = tuple[str | None, ...]
 """The columns of a key as text; None for a null."""
@@ -109,7 +109,7 @@ class KeyCounts:
         return int(self.values[0])
 
     def of_first(self, keys: int) -> int:
-        """Messages of so many of the hottest keys.
+        """Count the messages of the hottest keys.
 
         >>> KeyCounts.of({"a": 5, "b": 2, "c": 2}, workers=1).of_first(2)
         7

@@ -1,24 +1,29 @@
 """What the doctor found: numbers to read, and a page of plain words.
 
-Counts, the sample over time and the settings enter; an `Examination` leaves.
+The numbers of `diagnosis.diagnose` enter; text for people and JSON for programs leave.
 """
 
 import json
-import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from steelyard.doctor.advice import WORTH, Advice, Job, advise
-from steelyard.doctor.costs import WAYS, Cost, costs
-from steelyard.doctor.counts import KeyCounts, Name
+from steelyard.doctor.advice import WORTH, Advice
+from steelyard.doctor.costs import Cost
+from steelyard.doctor.counts import Name
 from steelyard.doctor.periods import OverTime
-from steelyard.doctor.plain_text import columns_of, shown_key, shown_time
-from steelyard.doctor.skew import entropy, zipf_exponent
+from steelyard.doctor.plain_text import columns_of, shown_key, shown_time, worker_count
+from steelyard.doctor.strategies import KEY_GROUPING
+from steelyard.doctor.work import Work
 from steelyard.printable import printable
 
-_TOLD, _BAR, _WIDE = 10, 8, 78
+_LISTED_KEYS = 10
+"""Hottest keys that the text lists."""
+_BAR_WIDTH = 8
+"""Characters of the bar beside the hottest key."""
+_LINE_WIDTH = 78
+"""Characters of a line before it is indented."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,8 @@ class Examination:
     key: tuple[str, ...]
     workers: int
     capacities: tuple[float, ...] | None
-    work: str
+    work: Work
+    """What is done with the rows of a key."""
     is_sample: bool
     """Whether the messages are a sample of more."""
     messages: int
@@ -82,7 +88,7 @@ class Examination:
         """
         if self.p1 * self.workers > 1:
             return "strong" if self.workers > 1 else "none"
-        by_key = next(cost for cost in self.costs if cost.way == "kg")
+        by_key = next(cost for cost in self.costs if cost.strategy == KEY_GROUPING)
         return "mild" if by_key.slow_down >= WORTH and self.capacities is None else "none"
 
     @property
@@ -90,33 +96,26 @@ class Examination:
         """Whether the hottest key is null, or a column of it."""
         return None in self.top[0].name
 
-    def way_name(self, way: str) -> str:
-        """A way to group, as a user would call it."""
-        names = ", ".join(self.key)
-        return {
-            "kg": f"repartition({self.workers}, {names})",
-            "sg": f"repartition({self.workers}), round robin",
-            "salting": "salts by hand, ten a key",
-            "pkg": "PKG, two choices a key",
-            "dchoices": "D-Choices",
-            "cg": "steelyard (CG)",
-        }[way]
+    def description_of(self, cost: Cost) -> str:
+        """Return the strategy of a cost, as a user would call it."""
+        return cost.strategy.described(self.workers, self.key)
 
     def sections(self) -> tuple[TextSection, ...]:
         """Questions and answers, no line wider than 80 characters."""
-        found = [TextSection("Is it skewed?", self._on_skew())]
+        sections = [TextSection("Is it skewed?", self._skew_lines())]
         if self.over_time is not None:
-            found.append(TextSection("Do the hot keys change?", self._on_time(self.over_time)))
-        workers = "1 worker" if self.workers == 1 else f"{self.workers:,} workers"
-        found.append(TextSection(f"What does it cost on {workers}?", self._on_costs()))
-        found.append(TextSection("What should I do?", self._on_advice()))
-        return tuple(found)
+            lines = self._drift_lines(self.over_time)
+            sections.append(TextSection("Do the hot keys change?", lines))
+        cost = f"What does it cost on {worker_count(self.workers)}?"
+        sections.append(TextSection(cost, self._cost_lines()))
+        sections.append(TextSection("What should I do?", self._advice_lines()))
+        return tuple(sections)
 
     @property
     def heading(self) -> str:
         """What was examined, in a line."""
         what = f"{self.source} by {', '.join(self.key)}" if self.source else ", ".join(self.key)
-        return shown_key((what,), _WIDE)
+        return shown_key((what,), _LINE_WIDTH)
 
     @property
     def verdict(self) -> str:
@@ -150,28 +149,12 @@ class Examination:
 
     def fields(self) -> dict[str, Any]:
         """Ready for JSON; a key of one column is a text, one of several a list."""
-        drift = None
-        if self.over_time is not None:
-            drift = {
-                "hot_keys_change": self.over_time.is_drifting,
-                "come_and_go": [_plain(name) for name in self.over_time.come_and_go],
-                "sampled": self.over_time.sampled,
-                "untimed": self.over_time.untimed,
-                "periods": [
-                    {"first": p.first, "last": p.last, "key": _plain(p.name), "share": p.share}
-                    for p in self.over_time.periods
-                ],
-                "courses": [
-                    {"key": _plain(course.name), "shares": list(course.shares)}
-                    for course in self.over_time.courses
-                ],
-            }
         return {
             "source": self.source,
             "key": list(self.key),
             "workers": self.workers,
             "capacities": None if self.capacities is None else list(self.capacities),
-            "work": self.work,
+            "work": self.work.name,
             "is_sample": self.is_sample,
             "messages": self.messages,
             "keys": self.keys,
@@ -179,7 +162,7 @@ class Examination:
             "hottest_is_null": self.hottest_is_null,
             "top10": self.top10,
             "top": [
-                {"key": _plain(hot.name), "messages": hot.messages, "share": hot.share}
+                {"key": _json_key(hot.name), "messages": hot.messages, "share": hot.share}
                 for hot in self.top
             ],
             "curve": [list(point) for point in self.curve],
@@ -187,12 +170,12 @@ class Examination:
             "entropy": self.entropy,
             "most_entropy": self.most_entropy,
             "skewed": self.skewed,
-            "over_time": drift,
-            "costs": [asdict(cost) for cost in self.costs],
+            "over_time": None if self.over_time is None else _json_drift(self.over_time),
+            "costs": [cost.fields() for cost in self.costs],
             "recommendation": asdict(self.advice),
         }
 
-    def _on_skew(self) -> tuple[str, ...]:
+    def _skew_lines(self) -> tuple[str, ...]:
         of = ("message" if self.messages == 1 else "messages") + self._of_a_sample
         zipf = "" if self.zipf is None else f", Zipf exponent {self.zipf:.2f}"
         facts = (
@@ -201,55 +184,56 @@ class Examination:
             f"of {self.most_entropy:.1f}."
         )
         lines = [*_wrapped(self.verdict), *_wrapped(facts), ""]
-        for hot in self.top[:_TOLD]:
-            bar = "█" * max(1, round(_BAR * hot.share / self.p1))
-            lines.append(f"{_percent(hot.share):>8} {bar:<{_BAR}} {hot}")
-        left = self.keys - len(self.top[:_TOLD])
+        for hot in self.top[:_LISTED_KEYS]:
+            bar = "█" * max(1, round(_BAR_WIDTH * hot.share / self.p1))
+            lines.append(f"{_percent(hot.share):>8} {bar:<{_BAR_WIDTH}} {hot}")
+        left = self.keys - len(self.top[:_LISTED_KEYS])
         if left:
-            rest = 1 - sum(hot.messages for hot in self.top[:_TOLD]) / self.messages
-            lines.append(f"{_percent(rest):>8} {'':{_BAR}} ({left:,} other keys)")
+            rest = 1 - sum(hot.messages for hot in self.top[:_LISTED_KEYS]) / self.messages
+            lines.append(f"{_percent(rest):>8} {'':{_BAR_WIDTH}} ({left:,} other keys)")
         return tuple(lines)
 
     @property
     def _of_a_sample(self) -> str:
         return " (a sample)" if self.is_sample else ""
 
-    def _on_time(self, seen: OverTime) -> tuple[str, ...]:
+    def _drift_lines(self, over_time: OverTime) -> tuple[str, ...]:
         lines = [*_wrapped(self.drift), ""]
-        spans = [_span(period.first, period.last) for period in seen.periods]
+        spans = [_span(period.first, period.last) for period in over_time.periods]
         width = max(map(len, spans), default=0)
-        for span, period in zip(spans, seen.periods, strict=True):
-            key = shown_key(period.name, _WIDE - width - 12)
+        for span, period in zip(spans, over_time.periods, strict=True):
+            key = shown_key(period.name, _LINE_WIDTH - width - 12)
             lines.append(f"{span:<{width}}  {_percent(period.share):>8}  {key}")
         return tuple(lines)
 
     @property
     def drift(self) -> str:
         """Whether the hot keys change, in a sentence or two."""
-        seen = self.over_time
-        if seen is None:
+        drift = self.over_time
+        if drift is None:
             return ""
-        if not seen.periods:
-            return f"Not known: none of {seen.sampled:,} sampled messages has a time."
-        if len(seen.periods) == 1:
+        if not drift.periods:
+            return f"Not known: none of {drift.sampled:,} sampled messages has a time."
+        if len(drift.periods) == 1:
             return "Not known: there are too few messages to tell one time from another."
-        told = f"The hottest key in each of {len(seen.periods)} equal parts of the messages"
-        told += f" (by {seen.sampled:,} of them" + (
-            f", {seen.untimed:,} without a time):" if seen.untimed else "):"
+        untimed = f", {drift.untimed:,} without a time" if drift.untimed else ""
+        table = (
+            f"The hottest key in each of {len(drift.periods)} equal parts of the messages "
+            f"(by {drift.sampled:,} of them{untimed}):"
         )
-        if not seen.is_drifting:
-            return f"No: no key is too much for a worker at some times only. {told}"
-        some = ", ".join(shown_key(name, 30) for name in seen.come_and_go[:3])
-        more = len(seen.come_and_go) - 3
-        some += f" and {more:,} more" if more > 0 else ""
-        return f"Yes: too much for a worker at one time, and not at another: {some}. {told}"
+        if not drift.is_drifting:
+            return f"No: no key is too much for a worker at some times only. {table}"
+        keys = ", ".join(shown_key(name, 30) for name in drift.come_and_go[:3])
+        more = len(drift.come_and_go) - 3
+        keys += f" and {more:,} more" if more > 0 else ""
+        return f"Yes: too much for a worker at one time, and not at another: {keys}. {table}"
 
-    def _on_costs(self) -> tuple[str, ...]:
+    def _cost_lines(self) -> tuple[str, ...]:
         head = ("", "largest", "slow-", "copies of", "hottest")
         below = ("", "task", "down", "a key", "key on")
         rows = [
             (
-                shown_key((self.way_name(cost.way),), 32),
+                shown_key((self.description_of(cost),), 32),
                 _percent(cost.largest_share),
                 f"{cost.slow_down:.2f} ×",
                 f"{cost.copies:.2f}",
@@ -266,71 +250,39 @@ class Examination:
             note = note.replace("against equal parts", "against parts as the workers are fast")
         return (*table, *_wrapped(note))
 
-    def _on_advice(self) -> tuple[str, ...]:
+    def _advice_lines(self) -> tuple[str, ...]:
         advice = self.advice
         what = advice.what[0].upper() + advice.what[1:] + "."
-        meant = f"The work is taken to be: {_MEANT[self.work]} (work={self.work})."
+        assumed = f"The work is taken to be: {self.work.meaning} (work={self.work.name})."
         code = textwrap.wrap(
-            advice.code, _WIDE - 4, subsequent_indent="    ", break_on_hyphens=False
+            advice.code, _LINE_WIDTH - 4, subsequent_indent="    ", break_on_hyphens=False
         )
         return (*_wrapped(what), "", *(f"  {line}" for line in code), "",
-                *_wrapped(advice.why), *_wrapped(meant))  # fmt: skip
-
-
-_MEANT = {
-    "python": "Python code on the rows of a key",
-    "aggregate": "an aggregate of Spark's own, such as count or sum",
-    "join": "a join on the key",
-    "write": "files, with the rows of a key together",
-    "stream": "a stream that keeps state for each key",
-}
-
-
-def examined(
-    counts: KeyCounts,
-    job: Job,
-    *,
-    source: str = "",
-    over_time: OverTime | None = None,
-    is_sample: bool = False,
-    watch: Callable[[str], None] = lambda step: None,
-) -> Examination:
-    """Put it all together; `watch` is told each step before it is done."""
-    found: list[Cost] = []
-    pending = costs(counts, job.workers, job.capacities)
-    for way in WAYS:
-        watch(way)
-        found.append(next(pending))
-    p1 = counts.hottest / counts.messages
-    return Examination(
-        source=source,
-        key=job.key,
-        workers=job.workers,
-        capacities=job.capacities,
-        work=job.work,
-        is_sample=is_sample,
-        messages=counts.messages,
-        keys=counts.keys,
-        p1=p1,
-        top10=counts.of_first(10) / counts.messages,
-        top=tuple(
-            HotKey(top.name, top.messages, top.messages / counts.messages) for top in counts.top
-        ),
-        curve=counts.curve(),
-        zipf=zipf_exponent(counts),
-        entropy=entropy(counts),
-        most_entropy=math.log2(counts.keys),
-        over_time=over_time,
-        costs=tuple(found),
-        advice=advise(job, found, counts.messages, p1, hottest_is_null=None in counts.top[0].name),
-    )
+                *_wrapped(advice.why), *_wrapped(assumed))  # fmt: skip
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2f} %"
 
 
-def _plain(name: Name) -> str | list[str | None] | None:
+def _json_drift(drift: OverTime) -> dict[str, Any]:
+    return {
+        "hot_keys_change": drift.is_drifting,
+        "come_and_go": [_json_key(name) for name in drift.come_and_go],
+        "sampled": drift.sampled,
+        "untimed": drift.untimed,
+        "periods": [
+            {"first": p.first, "last": p.last, "key": _json_key(p.name), "share": p.share}
+            for p in drift.periods
+        ],
+        "courses": [
+            {"key": _json_key(course.name), "shares": list(course.shares)}
+            for course in drift.courses
+        ],
+    }
+
+
+def _json_key(name: Name) -> str | list[str | None] | None:
     return name[0] if len(name) == 1 else list(name)
 
 
@@ -341,7 +293,7 @@ def _span(first: float, last: float) -> str:
 
 def _wrapped(text: str) -> list[str]:
     kept = printable(text).replace(" %", "\N{NO-BREAK SPACE}%")
-    lines = textwrap.wrap(kept, _WIDE, break_on_hyphens=False)
+    lines = textwrap.wrap(kept, _LINE_WIDTH, break_on_hyphens=False)
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 

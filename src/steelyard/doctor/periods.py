@@ -11,13 +11,20 @@ from numpy.typing import NDArray
 
 from steelyard.doctor.counts import Name
 
-_PERIODS, _LEAST = 8, 50
-"""So many parts with as many messages each; fewer where these would have less than so many."""
+Shares = NDArray[np.float64]
+"""A row for each period, a column for each key."""
 
-_COURSES = 5
+_MOST_PERIODS = 8
+"""Most periods that a sample is cut into, all with the same number of messages."""
 
-_FAR = 5
-"""Standard deviations of a count that are no chance."""
+_LEAST_MESSAGES = 50
+"""Fewest messages of a period, where there is more than one."""
+
+_MOST_COURSES = 5
+"""Most keys that are followed from period to period."""
+
+_SIGNIFICANT = 5
+"""Standard deviations of a count beyond which a change is not by chance."""
 
 
 @dataclass(frozen=True)
@@ -79,30 +86,51 @@ def over_time(
     has_time = np.isfinite(times)
     order = np.argsort(times[has_time], kind="stable")
     when, who = times[has_time][order], keys[has_time][order]
-    pieces = max(1, min(_PERIODS, who.size // _LEAST))
+    periods, shares = _periods(when, who, names)
+    return OverTime(
+        periods,
+        _courses(shares, names),
+        sampled=times.size,
+        untimed=int(np.count_nonzero(~has_time)),
+        come_and_go=tuple(names[key] for key in _changing(shares, who.size, workers)),
+    )
+
+
+def _periods(
+    when: NDArray[np.float64], who: NDArray[np.int64], names: Sequence[Name]
+) -> tuple[tuple[Interval, ...], Shares]:
+    """Cut messages, sorted by time, into periods; the shares have a row for each of them."""
+    if not who.size:
+        return (), np.empty((0, len(names)))
+    number = max(1, min(_MOST_PERIODS, who.size // _LEAST_MESSAGES))
     periods, shares = [], []
-    for piece in np.array_split(np.arange(who.size), pieces) if who.size else []:
+    for piece in np.array_split(np.arange(who.size), number):
         counted = np.bincount(who[piece], minlength=len(names)) / piece.size
         top = int(counted.argmax())
         first, last = float(when[piece[0]]), float(when[piece[-1]])
         periods.append(Interval(first, last, names[top], float(counted[top])))
         shares.append(counted)
-    moving: list[int] = []
-    if len(shares) > 1:
-        most, least = np.max(shares, axis=0), np.min(shares, axis=0)
-        chance = _FAR * np.sqrt(most * pieces / who.size)
-        is_moving = (most * workers > 1.25) & (least * workers < 0.75) & (most - least > chance)
-        found = np.flatnonzero(is_moving)
-        moving = found[np.argsort(-most[found], kind="stable")].tolist()
-    courses = []
-    if shares:
-        rows = np.array(shares)
-        hottest = np.argsort(-rows.max(axis=0), kind="stable")[:_COURSES].tolist()
-        courses = [
-            Course(names[key], tuple(rows[:, key].tolist()))
-            for key in hottest
-            if rows[:, key].any()
-        ]
-    untimed = int(np.count_nonzero(~has_time))
-    come_and_go = tuple(names[key] for key in moving)
-    return OverTime(tuple(periods), tuple(courses), times.size, untimed, come_and_go)
+    return tuple(periods), np.array(shares)
+
+
+def _changing(shares: Shares, messages: int, workers: int) -> list[int]:
+    """Find keys that are too much for a worker in one period only, the hottest first."""
+    if len(shares) < 2:
+        return []
+    most, least = shares.max(axis=0), shares.min(axis=0)
+    chance = _SIGNIFICANT * np.sqrt(most * len(shares) / messages)
+    is_changing = (most * workers > 1.25) & (least * workers < 0.75) & (most - least > chance)
+    found = np.flatnonzero(is_changing)
+    return [int(key) for key in found[np.argsort(-most[found], kind="stable")]]
+
+
+def _courses(shares: Shares, names: Sequence[Name]) -> tuple[Course, ...]:
+    """Follow the keys with the largest share in some period."""
+    if not len(shares):
+        return ()
+    hottest = np.argsort(-shares.max(axis=0), kind="stable")[:_MOST_COURSES].tolist()
+    return tuple(
+        Course(names[key], tuple(shares[:, key].tolist()))
+        for key in hottest
+        if shares[:, key].any()
+    )

@@ -1,4 +1,4 @@
-"""Keys and times as a line of text has room for them.
+"""Keys, times and numbers of workers as short plain text.
 
 What data holds enters; text leaves that says nothing to a terminal but what it shows.
 """
@@ -39,6 +39,15 @@ def shown_time(seconds: float, *, with_hours: bool = False) -> str:
         return f"{seconds:.10g}"
     when = datetime.fromtimestamp(seconds, UTC)
     return when.strftime("%Y-%m-%d %H:%M" if with_hours else "%Y-%m-%d")
+
+
+def worker_count(workers: int) -> str:
+    """Return a number of workers in words.
+
+    >>> worker_count(1), worker_count(2000)
+    ('1 worker', '2,000 workers')
+    """
+    return "1 worker" if workers == 1 else f"{workers:,} workers"
 
 
 def _part(text: str | None) -> str:

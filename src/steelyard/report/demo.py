@@ -1,4 +1,4 @@
-"""The page of the demo: who did how much, and how long it took, in two ways to group."""
+"""The page of the demo: the load and the time of each worker under two strategies."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,8 +10,8 @@ from steelyard.report.rendering import as_png, as_text, rendered
 if TYPE_CHECKING:
     from steelyard.deployment.demo import DemoRun
 
-_COLOURS = ("#b04a00", "#00664a")
-"""Told apart by those who see red and green alike, too."""
+_COLORS = ("#b04a00", "#00664a")
+"""Colors that color-blind readers can tell apart."""
 
 
 def demo_page(runs: "Sequence[DemoRun]", keys: float) -> str:
@@ -31,18 +31,18 @@ def demo_figure(runs: "Sequence[DemoRun]") -> Figure:
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     over_time, at_end = figure.subplots(1, 2)
     setting = runs[0].setting
-    for run, colour in zip(runs, _COLOURS, strict=False):
+    for run, color in zip(runs, _COLORS, strict=False):
         rates = [slot.messages / slot.seconds / 1000 for slot in run.slots]
-        over_time.plot(range(1, len(rates) + 1), rates, "o-", color=colour, label=run.name)
+        over_time.plot(range(1, len(rates) + 1), rates, "o-", color=color, label=run.name)
     over_time.axhline(setting.limit / 1000, color="#888", linestyle=":", label="all workers' limit")
     over_time.set(xlabel="slot", ylabel="thousand messages a second", ylim=(0, None))
     over_time.legend(frameon=False)
     width = 0.8 / len(runs)
-    for number, (run, colour) in enumerate(zip(runs, _COLOURS, strict=False)):
+    for number, (run, color) in enumerate(zip(runs, _COLORS, strict=False)):
         last = run.slots[-1]
         busy = [worker.utilisation * last.seconds for worker in last.workers]
         places = [worker.worker + (number - 0.5) * width for worker in last.workers]
-        at_end.bar(places, busy, width, color=colour, label=run.name)
+        at_end.bar(places, busy, width, color=color, label=run.name)
     at_end.axhline(
         setting.messages / setting.limit, color="#888", linestyle=":", label="if all were fair"
     )

@@ -9,18 +9,10 @@ from matplotlib.figure import Figure
 import steelyard
 from steelyard.doctor import Examination, OverTime
 from steelyard.doctor.plain_text import shown_key, shown_time
-from steelyard.report.drawing import LOOK
+from steelyard.report.drawing import THEME
 from steelyard.report.rendering import as_png, as_text, rendered
 
-_NAMES = {
-    "kg": "KG, by key",
-    "sg": "SG, round robin",
-    "salting": "ten salts a key",
-    "pkg": "PKG, two choices",
-    "dchoices": "D-Choices",
-    "cg": "CG, steelyard",
-}
-# Told apart by those who are colour-blind, too.
+# Colors that color-blind readers can tell apart.
 _PLAIN, _OURS, _FIT = "#D55E00", "#0072B2", "#888888"
 _LINES = (
     ("#D55E00", "solid", "s"),
@@ -41,7 +33,7 @@ def doctor_page(found: Examination) -> str:
         found=found,
         pictures={name: as_text(as_png(figure)) for name, figure in pictures.items()},
         shown_key=shown_key,
-        colours=[colour for colour, _, _ in _LINES],
+        colors=[color for color, _, _ in _LINES],
         version=steelyard.__version__,
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
     )
@@ -49,7 +41,7 @@ def doctor_page(found: Examination) -> str:
 
 def keys_figure(found: Examination) -> Figure:
     """The part that each key has, by rank, beside one worker's fair part."""
-    with mpl.rc_context(LOOK):
+    with mpl.rc_context(THEME):
         figure = Figure(figsize=(7.2, 3.4), layout="constrained")
         axes = figure.subplots()
         ranks = [rank for rank, _ in found.curve]
@@ -70,14 +62,14 @@ def keys_figure(found: Examination) -> Figure:
 
 
 def costs_figure(found: Examination) -> Figure:
-    """How much longer the slowest task takes, and the copies of keys, for each way."""
-    with mpl.rc_context(LOOK):
+    """How much longer the slowest task takes, and the copies of keys, for each strategy."""
+    with mpl.rc_context(THEME):
         figure = Figure(figsize=(9.6, 2.9), layout="constrained")
         longer, copies = figure.subplots(1, 2, sharey=True)
-        colours = [_OURS if cost.way == "cg" else _PLAIN for cost in found.costs]
-        _bars(longer, [cost.slow_down for cost in found.costs], colours, "{:.2f} ×")
-        _bars(copies, [cost.copies for cost in found.costs], colours, "{:.2f}")
-        longer.set_yticks(range(len(found.costs)), [_NAMES[cost.way] for cost in found.costs])
+        colors = [_OURS if cost.strategy.is_ours else _PLAIN for cost in found.costs]
+        _bars(longer, [cost.slow_down for cost in found.costs], colors, "{:.2f} ×")
+        _bars(copies, [cost.copies for cost in found.costs], colors, "{:.2f}")
+        longer.set_yticks(range(len(found.costs)), [cost.strategy.label for cost in found.costs])
         longer.invert_yaxis()
         longer.set(title="how long the slowest task takes (1 is fair)")
         copies.set(title="workers that hold a key, on average")
@@ -86,17 +78,17 @@ def costs_figure(found: Examination) -> Figure:
 
 def times_figure(seen: OverTime, workers: int) -> Figure:
     """The part of the hottest keys, period after period; the page tells who they are."""
-    with mpl.rc_context(LOOK):
+    with mpl.rc_context(THEME):
         figure = Figure(figsize=(7.2, 3.2), layout="constrained")
         axes = figure.subplots()
         places = range(1, len(seen.periods) + 1)
         for number, course in enumerate(seen.courses):
-            colour, dashes, marker = _LINES[number]
+            color, dashes, marker = _LINES[number]
             shares = [100 * share for share in course.shares]
             axes.plot(
                 places,
                 shares,
-                color=colour,
+                color=color,
                 linestyle=dashes,
                 marker=marker,
                 label=f"key {number + 1}",
@@ -110,9 +102,9 @@ def times_figure(seen: OverTime, workers: int) -> Figure:
     return figure
 
 
-def _bars(axes: Axes, lengths: list[float], colours: list[str], form: str) -> None:
+def _bars(axes: Axes, lengths: list[float], colors: list[str], form: str) -> None:
     places = list(range(len(lengths)))
-    axes.barh(places, lengths, 0.66, color=colours)
+    axes.barh(places, lengths, 0.66, color=colors)
     axes.axvline(1, color="#444", linewidth=0.8)
     for place, length in zip(places, lengths, strict=True):
         label = form.format(length)

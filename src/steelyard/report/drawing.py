@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter
 from steelyard.experiments import Experiment, Panel, Results
 from steelyard.printable import printable
 
-# Colours that those who are colour-blind can tell apart, of different lightness, and each with
+# Colors that color-blind readers can tell apart, of different lightness, and each with
 # its own dashes and marker: any one of the three is enough.
 _STYLES: dict[str, tuple[str, Any, str]] = {
     "KG": ("#D55E00", (0, (5, 1.5)), "s"),
@@ -52,7 +52,7 @@ _OTHERS = (
     ("#000000", (0, (2, 2)), "x"),
 )
 _HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++", "oo", "--")
-LOOK: Any = {
+THEME: Any = {
     "font.size": 9,
     "axes.titlesize": 9,
     "axes.spines.top": False,
@@ -74,7 +74,7 @@ def draw(experiment: Experiment, results: Results) -> Figure:
     shown = [panel for panel in experiment.panels if not _rows(panel, results).empty]
     columns = min(experiment.columns, max(1, len(shown)))
     rows = max(1, math.ceil(len(shown) / columns))
-    with mpl.rc_context(LOOK):
+    with mpl.rc_context(THEME):
         figure = Figure(figsize=(3.6 * columns, 2.7 * rows + 0.6), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for ax, panel in zip(axes, _on_one_scale(shown, results), strict=False):
@@ -88,7 +88,7 @@ def draw(experiment: Experiment, results: Results) -> Figure:
 
 
 def _on_one_scale(panels: Sequence[Panel], results: Results) -> list[Panel]:
-    """Heat maps of the same metric get the same limits: their colours can be compared."""
+    """Heat maps of the same metric get the same limits: their colors can be compared."""
     heats = [panel for panel in panels if panel.kind == "heat" and panel.limits is None]
     values = [_rows(panel, results)["value"] for panel in heats]
     if not values:
@@ -133,17 +133,17 @@ def _least(rows: pd.DataFrame) -> float:
 
 def _lines(ax: Axes, panel: Panel, rows: pd.DataFrame) -> None:
     for (name, own), style in _styled(panel, rows):
-        colour, dashes, marker = style
+        color, dashes, marker = style
         points = own.groupby(panel.x, dropna=False)["value"].mean().sort_index()
         # What does not depend on x, as key grouping on epsilon, is a line from side to side.
         if points.index.isna().all():
-            ax.axhline(points.iloc[0], color=colour, linestyle=dashes, label=name)
+            ax.axhline(points.iloc[0], color=color, linestyle=dashes, label=name)
             continue
         x = points.index.to_numpy(dtype=float) / (3600 if panel.x == "time" else 1)
         every = max(1, len(points) // 8)
         if panel.log_y:
             points = points.clip(lower=_least(rows) / 2)
-        ax.plot(x, points, color=colour, linestyle=dashes, marker=marker, label=name,
+        ax.plot(x, points, color=color, linestyle=dashes, marker=marker, label=name,
                 markevery=every, fillstyle="none" if len(points) > 40 else "full")  # fmt: skip
 
 
@@ -151,12 +151,12 @@ def _bars(ax: Axes, panel: Panel, rows: pd.DataFrame) -> None:
     groups = list(_styled(panel, rows))
     places = sorted(rows[panel.x].unique())
     width = 0.8 / len(groups)
-    for number, ((name, own), (colour, _, _)) in enumerate(groups):
+    for number, ((name, own), (color, _, _)) in enumerate(groups):
         values = own.groupby(panel.x)["value"].mean().reindex(places)
         if panel.log_y:
             values = values.clip(lower=_least(rows) / 2)
         ax.bar(np.arange(len(places)) + (number - (len(groups) - 1) / 2) * width, values, width,
-               label=name, color=colour, hatch=_HATCHES[number % len(_HATCHES)],
+               label=name, color=color, hatch=_HATCHES[number % len(_HATCHES)],
                edgecolor="white", linewidth=0.3)  # fmt: skip
     ax.set_xticks(range(len(places)), [f"{place:,}" for place in places])
     ax.grid(visible=False, axis="x")

@@ -32,8 +32,7 @@ _PACKED = (".gz", ".bz2", ".zst")
 _PATTERN = re.compile(r"[*?\[{]")
 
 _PIECES = 64
-"""A topic is cut into about so many pieces of equal length, and each gives its first messages."""
-
+"""Pieces of equal length, about, into which a topic is cut; each gives its first messages."""
 
 _NO_CONNECTOR = re.compile(r"Class \S*FileSystem\S* not found|No FileSystem for scheme")
 _OTHER_FORMAT = re.compile(r"footer|not a Parquet file|UNABLE_TO_INFER_SCHEMA")
@@ -100,9 +99,9 @@ class Data:
         if self.kind == "kafka":
             return self._sample(spark)
         assert self.path is not None
-        with self._told():
+        with self._explained_failures():
             if self.kind == "table":
-                return _looked_at(spark.read.table(self.path))
+                return _resolved(spark.read.table(self.path))
             reader = spark.read.format(self.kind)
             if self.kind != "parquet":
                 reader = reader.option("mode", "FAILFAST")
@@ -111,11 +110,11 @@ class Data:
                 reader = reader.option("multiLine", self.multiline)
                 # A line with too few fields would go unnoticed where only some are looked at.
                 reader = reader.option("columnPruning", False)
-            return _looked_at(reader.load(self.path))
+            return _resolved(reader.load(self.path))
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """What Spark cannot read, and what to do about it where that is known."""
+    def _explained_failures(self) -> Iterator[None]:
+        """Say what Spark cannot read, and what to do about it where that is known."""
         try:
             with failures_told(f"data: {self.path!r} cannot be read"):
                 yield
@@ -139,7 +138,7 @@ class Data:
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", self.servers)
         reader = reader.option("subscribe", self.topic).option("startingOffsets", "earliest")
         with failures_told("Kafka cannot be read"):
-            rows = _looked_at(reader.option("minPartitions", _PIECES).load())
+            rows = _resolved(reader.option("minPartitions", _PIECES).load())
         rows = rows.select(
             F.col("key").cast("string"), F.col("value").cast("string"), "partition", "timestamp"
         )
@@ -174,8 +173,8 @@ def _is_data(file: Path) -> bool:
     return file.is_file() and not file.name.startswith((".", "_"))
 
 
-def _looked_at(frame: DataFrame) -> DataFrame:
-    """The frame; what is wrong with it is told now, which Spark Connect would do later."""
+def _resolved(frame: DataFrame) -> DataFrame:
+    """Return the frame once its schema is known, so that errors of Spark Connect are raised now."""
     _ = frame.schema
     return frame
 

@@ -13,11 +13,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StringType, StructType
 
-from steelyard.doctor.advice import Job
-from steelyard.doctor.costs import WAYS
 from steelyard.doctor.counts import BUCKETS, TOP, KeyCounts, TopKey
-from steelyard.doctor.examination import Examination, examined
+from steelyard.doctor.diagnosis import diagnose
+from steelyard.doctor.examination import Examination
+from steelyard.doctor.job import Job
 from steelyard.doctor.periods import OverTime, over_time
+from steelyard.doctor.strategies import STRATEGIES
+from steelyard.doctor.work import Work
 from steelyard.spark.columns import HIDDEN, Key, named, require_frame, require_key, seconds_of
 
 Watch = Callable[[str], None]
@@ -25,10 +27,10 @@ Watch = Callable[[str], None]
 _COUNT, _BUCKET, _PART = f"{HIDDEN}count", f"{HIDDEN}bucket", f"{HIDDEN}part"
 _TIME = f"{HIDDEN}time"
 
-_SAMPLE = 100_000
-"""Rows that are looked at for changes over time, about."""
+_SAMPLED_ROWS = 100_000
+"""Rows, about, that are sampled to find changes over time."""
 
-_LONGEST = 1000
+_LONGEST_TEXT = 1000
 """Characters of a column of a key that are fetched."""
 
 
@@ -44,16 +46,27 @@ def examine(
     is_sample: bool = False,
     watch: Watch = lambda step: None,
 ) -> Examination:
-    """Is the frame skewed by this key, what would that cost, what should one do?
+    """Find whether a frame is skewed by a key, what that costs and what to do.
 
-    `key` is a column, or several; a field of another column is written `user.id`. `workers` is the
-    number of tasks that share the work, and `capacities` tells how fast each is, if they differ.
-    `work` is what is done with the rows of a key: python, aggregate, join, write or stream. `time`
-    is a column of times: with it the doctor looks whether the hot keys change. `source` and
-    `is_sample` are told to the reader; `watch` is told each of `steps` before it is done.
-
-    The rows are counted exactly, in one pass over the key columns; times are looked at in a sample.
+    The rows are counted exactly, in one pass over the key columns; times are read from a sample.
     A null is a key.
+
+    Args:
+        frame: The rows; not a stream.
+        key: A column, or several; a field of another column is written `user.id`.
+        workers: The number of tasks that share the work.
+        capacities: The speed of each worker, if they differ.
+        work: What is done with the rows of a key: python, aggregate, join, write or stream.
+        time: A column of times: with it the doctor finds whether the hot keys change.
+        source: What is examined, for the reader.
+        is_sample: Whether the rows are a sample of more, for the reader.
+        watch: Called with the name of each of `steps` before it starts.
+
+    Returns:
+        The numbers, with `describe()` for people and `to_json()` for programs.
+
+    Raises:
+        ValueError: The frame, a column or a setting cannot be examined.
 
     >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
     >>> found = examine(rows, "page", workers=8)
@@ -63,20 +76,20 @@ def examine(
     'sy.group_by(df, "page", workers=8).map_arrow(function, schema)'
     """
     fields = _fields(frame, (key,) if isinstance(key, str) else tuple(key), time)
-    told = None if capacities is None else tuple(map(float, capacities))
-    job = Job(work, fields.key, workers, told, fields.nested)
+    speeds = None if capacities is None else tuple(map(float, capacities))
+    job = Job(Work.named(work), fields.key, workers, speeds, fields.nested)
     watch("counting")
     counts = key_counts(fields.flat, fields.key, workers)
-    seen = None
+    drift = None
     if time is not None:
         watch("looking at times")
-        seen = _over_time(fields, counts.messages, workers)
-    return examined(counts, job, source=source, over_time=seen, is_sample=is_sample, watch=watch)
+        drift = _over_time(fields, counts.messages, workers)
+    return diagnose(counts, job, source=source, over_time=drift, is_sample=is_sample, watch=watch)
 
 
 def steps(time: str | None) -> int:
-    """How many steps `examine` tells."""
-    return 1 + (time is not None) + len(WAYS)
+    """Return the number of steps that `examine` reports."""
+    return 1 + (time is not None) + len(STRATEGIES)
 
 
 def key_counts(frame: DataFrame, names: tuple[str, ...], workers: int) -> KeyCounts:
@@ -87,52 +100,63 @@ def key_counts(frame: DataFrame, names: tuple[str, ...], workers: int) -> KeyCou
     >>> counts.values, counts.keys_with
     (array([2, 1]), array([3, 1]))
     """
-    key = Key(names, BUCKETS)
-    own = [named(name) for name in names]
-    by_key = frame.groupBy(*own).agg(F.count(F.lit(1)).alias(_COUNT))
+    columns = [named(name) for name in names]
+    by_key = frame.groupBy(*columns).agg(F.count(F.lit(1)).alias(_COUNT))
+    # Two branches of one query: both read what was counted by key from the same shuffle.
+    table = _sums(by_key, names, workers).unionByName(_hottest(by_key, names)).toArrow()
+    kinds = {kind: table.filter(pa.array(_numbers(table, "kind") == kind)) for kind in range(8)}
+    # Of three columns that rows are grouped by, the bits of those that are left out.
+    by_count, by_bucket, by_part = kinds[0b011], kinds[0b101], kinds[0b110]
+    falling = by_count.sort_by([("number", "descending")])
+    hottest = sorted(kinds[0].to_pylist(), key=lambda row: -row["messages"])
+    return KeyCounts(
+        values=_numbers(falling, "number"),
+        keys_with=_numbers(falling, "keys"),
+        top=tuple(TopKey(tuple(row["name"]), row["messages"], row["number"]) for row in hottest),
+        by_bucket=_placed(by_bucket, "messages", BUCKETS),
+        keys_by_bucket=_placed(by_bucket, "keys", BUCKETS),
+        by_partition=_placed(by_part, "messages", workers),
+    )
+
+
+def _sums(by_key: DataFrame, names: tuple[str, ...], workers: int) -> DataFrame:
+    """Sum messages and keys by count, by bucket and by Spark's partition."""
     placed = by_key.select(
         _COUNT,
-        key.bucket().alias(_BUCKET),
+        Key(names, BUCKETS).bucket().alias(_BUCKET),
         # Where Spark's own repartition puts a key.
-        F.pmod(F.hash(*own), F.lit(workers)).alias(_PART),
+        F.pmod(F.hash(*map(named, names)), F.lit(workers)).alias(_PART),
     )
     parts = [_COUNT, _BUCKET, _PART]
-    # Two branches of one query: both read what was counted by key from the same shuffle.
     grouped = placed.groupingSets([[F.col(name)] for name in parts], *map(F.col, parts)).agg(
         F.sum(placed[_COUNT]).alias("messages"),
         F.count(F.lit(1)).alias("keys"),
         F.grouping_id().alias("kind"),
     )
-    sums = grouped.select(
+    return grouped.select(
         "kind",
         F.coalesce(*(F.col(name).cast("long") for name in parts)).alias("number"),
         "messages",
         "keys",
         F.lit(None).cast("array<string>").alias("name"),
     )
-    texts = [F.substring(named(name).cast("string"), 1, _LONGEST) for name in names]
-    top = by_key.orderBy(F.col(_COUNT).desc(), *own).limit(TOP)
-    hottest = top.select(
+
+
+def _hottest(by_key: DataFrame, names: tuple[str, ...]) -> DataFrame:
+    """Select the hottest keys, with the columns of `_sums`."""
+    top = by_key.orderBy(F.col(_COUNT).desc(), *map(named, names)).limit(TOP)
+    return top.select(
         F.lit(0).cast("long").alias("kind"),
-        key.hashed().alias("number"),
+        Key(names, BUCKETS).hashed().alias("number"),
         F.col(_COUNT).alias("messages"),
         F.lit(1).cast("long").alias("keys"),
-        F.array(*texts).alias("name"),
+        _texts(names).alias("name"),
     )
-    table = sums.unionByName(hottest).toArrow()
-    kinds = {kind: table.filter(pa.array(_numbers(table, "kind") == kind)) for kind in range(8)}
-    # Of three columns that rows are grouped by, the bits of those that are left out.
-    by_count, by_bucket, by_part = kinds[0b011], kinds[0b101], kinds[0b110]
-    falling = by_count.sort_by([("number", "descending")])
-    found = sorted(kinds[0].to_pylist(), key=lambda row: -row["messages"])
-    return KeyCounts(
-        values=_numbers(falling, "number"),
-        keys_with=_numbers(falling, "keys"),
-        top=tuple(TopKey(tuple(row["name"]), row["messages"], row["number"]) for row in found),
-        by_bucket=_placed(by_bucket, "messages", BUCKETS),
-        keys_by_bucket=_placed(by_bucket, "keys", BUCKETS),
-        by_partition=_placed(by_part, "messages", workers),
-    )
+
+
+def _texts(names: tuple[str, ...]) -> Column:
+    """The columns of a key as an array of texts."""
+    return F.array(*(F.substring(named(n).cast("string"), 1, _LONGEST_TEXT) for n in names))
 
 
 @dataclass(frozen=True)
@@ -199,12 +223,11 @@ def _seconds(alone: DataFrame, time: str) -> Column:
 
 def _over_time(fields: _Fields, messages: int, workers: int) -> OverTime:
     rows = fields.flat
-    if messages > _SAMPLE:
-        rows = rows.sample(fraction=_SAMPLE / messages, seed=0)
-    texts = [F.substring(named(name).cast("string"), 1, _LONGEST) for name in fields.key]
+    if messages > _SAMPLED_ROWS:
+        rows = rows.sample(fraction=_SAMPLED_ROWS / messages, seed=0)
     key = Key(fields.key, BUCKETS)
     table = rows.select(
-        named(_TIME).alias("time"), key.hashed().alias("hash"), F.array(*texts).alias("name")
+        named(_TIME).alias("time"), key.hashed().alias("hash"), _texts(fields.key).alias("name")
     ).toArrow()
     _, first, keys = np.unique(_numbers(table, "hash"), return_index=True, return_inverse=True)
     names = [tuple(name) for name in table["name"].take(pa.array(first)).to_pylist()]

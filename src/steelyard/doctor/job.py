@@ -1,0 +1,88 @@
+"""The job that the doctor gives advice on, as lines of code.
+
+The work, the key and the workers enter; lines of code leave.
+"""
+
+import json
+from dataclasses import dataclass
+
+from steelyard.doctor.counts import BUCKETS
+from steelyard.doctor.plain_text import worker_count
+from steelyard.doctor.work import Work
+from steelyard.plans import Planner
+from steelyard.printable import printable
+from steelyard.validation import require_whole
+
+
+@dataclass(frozen=True)
+class Job:
+    """Work on the rows of a key, shared by workers."""
+
+    work: Work
+    key: tuple[str, ...]
+    workers: int
+    capacities: tuple[float, ...] | None = None
+    nested: tuple[str, ...] = ()
+    """Columns of the key that are fields within another column."""
+
+    def __post_init__(self) -> None:
+        require_whole("workers", self.workers, least=1, most=BUCKETS)
+        if self.capacities is not None and len(self.capacities) != self.workers:
+            raise ValueError(
+                f"capacities must be one number for each of {worker_count(self.workers)}, "
+                f"got {len(self.capacities)}"
+            )
+        Planner(self.workers, buckets=BUCKETS, capacities=self.capacities)  # refuses bad ones
+
+    @property
+    def spark_code(self) -> str:
+        """Spark's own line of code."""
+        return self._filled(self.work.spark_code)
+
+    @property
+    def balanced_code(self) -> str | None:
+        """Steelyard's line of code; None where Spark's own is never skewed."""
+        code = self.work.balanced_code
+        return None if code is None else self._filled(code)
+
+    @property
+    def code_without_nulls(self) -> str:
+        """Spark's own line of code, on the rows whose key has no null."""
+        frame = f"{self._frame}.dropna(subset=[{self._keys}])"
+        return self._filled(self.work.spark_code, frame)
+
+    @property
+    def counting_code(self) -> str:
+        """A line of code that shows how often each key occurs."""
+        return f"{self._frame}.groupBy({self._keys}).count()"
+
+    def _filled(self, template: str, frame: str | None = None) -> str:
+        has_capacities = self.capacities is not None
+        delegated = ", placement=sy.Delegated(capacities=capacities)"
+        return template.format(
+            frame=self._frame if frame is None else frame,
+            keys=self._keys,
+            on=self._keys if len(self.key) == 1 else f"[{self._keys}]",
+            workers=self.workers,
+            capacities=", capacities=capacities" if has_capacities else "",
+            placement=delegated if has_capacities else "",
+        )
+
+    @property
+    def _frame(self) -> str:
+        """The frame; keys that are fields of other columns become columns first."""
+        added = (f".withColumn({_quoted(_flat(n))}, F.col({_quoted(n)}))" for n in self.nested)
+        return self.work.frame + "".join(added)
+
+    @property
+    def _keys(self) -> str:
+        names = (_flat(name) if name in self.nested else name for name in self.key)
+        return ", ".join(map(_quoted, names))
+
+
+def _quoted(name: str) -> str:
+    return printable(json.dumps(name, ensure_ascii=False))
+
+
+def _flat(name: str) -> str:
+    return name.replace(".", "_")

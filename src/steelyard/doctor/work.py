@@ -1,0 +1,100 @@
+"""The kinds of work that the doctor knows, one value for each.
+
+A kind of work holds Spark's own line of code for it, the balanced line, the recommendation and its
+explanation. Everything that depends on the work asks these values.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is done with the rows of a key.
+
+    The lines of code are templates: `{frame}`, `{keys}`, `{on}` (the keys of a join), `{workers}`,
+    `{capacities}` and `{placement}` are filled in by a `Job`.
+    """
+
+    name: str
+    """Short name, as in JSON and on the command line."""
+    meaning: str = field(repr=False)
+    """The work in a few words."""
+    spark_code: str = field(repr=False)
+    """Spark's own line of code."""
+    balanced_code: str | None = field(repr=False)
+    """Steelyard's line of code; None where Spark's own is never skewed."""
+    recommendation: str = field(repr=False)
+    """What to do, in a few words."""
+    explanation: str = field(repr=False)
+    """What the recommended code does, and when something else is better."""
+    frame: str = field(default="df", repr=False)
+    """Name of the DataFrame in the code."""
+
+    @classmethod
+    def named(cls, name: str) -> "Work":
+        """Return the work of this name.
+
+        >>> Work.named("join").meaning
+        'a join on the key'
+
+        Raises:
+            ValueError: No work has this name.
+        """
+        for work in WORKS:
+            if work.name == name:
+                return work
+        names = ", ".join(work.name for work in WORKS)
+        raise ValueError(f"work must be one of {names}, got {name!r}")
+
+
+PYTHON = Work(
+    name="python",
+    meaning="Python code on the rows of a key",
+    spark_code="{frame}.repartition({workers}, {keys}).mapInArrow(function, schema)",
+    balanced_code="sy.group_by({frame}, {keys}, workers={workers}{capacities})"
+    ".map_arrow(function, schema)",
+    recommendation="let balanced workers run the Python code",
+    explanation="The function gets some of a worker's rows at a time and must be right for any "
+    "split of a hot key; with whole_light_keys=True all other keys come whole. If it does not care "
+    "for keys at all, plain df.repartition(n) balances as well.",
+)
+AGGREGATE = Work(
+    name="aggregate",
+    meaning="an aggregate of Spark's own, such as count or sum",
+    spark_code="{frame}.groupBy({keys}).agg(...)",
+    balanced_code=None,
+    recommendation="nothing: Spark's own groupBy combines on the map side",
+    explanation="Every task first aggregates its own rows; one row for each key leaves it, so a "
+    "hot key weighs no more than any other. That holds for count, sum, avg, min, max and their "
+    "like; for collect_list, or functions in Python, ask again with work=python.",
+)
+JOIN = Work(
+    name="join",
+    meaning="a join on the key",
+    spark_code="{frame}.join(other, {on})",
+    balanced_code="sy.join({frame}, other, {on}, workers={workers}{capacities})",
+    recommendation="join on balanced partitions",
+    explanation="Matching rows of the other frame are copied to the workers of a hot key only. If "
+    "that frame fits into the memory of an executor, F.broadcast(other) is faster still.",
+)
+WRITE = Work(
+    name="write",
+    meaning="files, with the rows of a key together",
+    spark_code="{frame}.repartition({workers}, {keys}).write.parquet(path)",
+    balanced_code="sy.repartition({frame}, {workers}, {keys}{capacities}).write.parquet(path)",
+    recommendation="write balanced partitions",
+    explanation="A hot key is in several files; every other one stays in one.",
+)
+STREAM = Work(
+    name="stream",
+    meaning="a stream that keeps state for each key",
+    spark_code="{frame}.groupBy({keys}).agg(...).writeStream",
+    balanced_code="sy.group_stream({frame}, {keys}, workers={workers}{placement}, "
+    'control="/shared/path").aggregate(sy.Count())',
+    recommendation="group the stream on balanced workers",
+    explanation="The workers learn hot keys while the stream runs, and merge what they counted.",
+    frame="stream",
+)
+
+WORKS = (PYTHON, AGGREGATE, JOIN, WRITE, STREAM)
+"""All kinds of work."""
