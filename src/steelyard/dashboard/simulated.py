@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 
 from steelyard.control.history import HotKeyShare, Slot, WorkerSlot
 from steelyard.datasets import Stream, named
-from steelyard.simulator import Change, Cluster, ConsistentGrouping, Outcome, simulate
+from steelyard.simulator import (
+    Change,
+    Cluster,
+    ConsistentGrouping,
+    Outcome,
+    SimulationSettings,
+    simulate,
+)
 
 _STATES = {-1: "idle", 0: "normal", 1: "busy"}
 _HOT_KEYS = 10
@@ -114,8 +121,7 @@ def example_slots(messages: int = 300_000, slots: int = 100) -> list[Slot]:
         stream,
         Cluster(before, (change,)),
         ConsistentGrouping(virtual_workers=40),
-        slot=1.0,
-        tick=1.0,
+        SimulationSettings(slot=1.0, tick=1.0),
     )
     return slots_of(outcome, stream, lambda key: f"page-{key}")
 

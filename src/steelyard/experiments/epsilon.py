@@ -26,7 +26,7 @@ def configurations(scale: Scale) -> list[Configuration]:
             stream=stream,
             cluster=paper_setup.cluster(stream, WORKERS),
             grouping=paper_setup.consistent(paper_setup.PAPER, VIRTUAL, scheme),
-            slot=paper_setup.slot(stream),
+            settings=paper_setup.settings(paper_setup.slot(stream)),
         )
         for stream in paper_setup.both(scale)
         for name, scheme in schemes

@@ -29,9 +29,11 @@ def configurations(scale: Scale) -> list[Configuration]:
                         stream=stream,
                         cluster=paper_setup.cluster(stream, workers),
                         grouping=grouping,
-                        slot=slot,
-                        tick=paper_setup.tick(slot, stream) if is_shown else None,
-                        period=slot * 60 if is_shown else None,
+                        settings=paper_setup.settings(
+                            slot,
+                            paper_setup.tick(slot, stream) if is_shown else None,
+                            period=slot * 60 if is_shown else None,
+                        ),
                         measure=series if is_shown else None,
                     )
                 )

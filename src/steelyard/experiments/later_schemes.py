@@ -36,7 +36,7 @@ def configurations(scale: Scale) -> list[Configuration]:
             stream=stream,
             cluster=paper_setup.cluster(stream, bins),
             grouping=Direct(scheme),
-            slot=stream.seconds / (30 if scale.is_small else SLOTS),
+            settings=paper_setup.settings(stream.seconds / (30 if scale.is_small else SLOTS)),
         )
         for stream in streams
         for bins in BINS

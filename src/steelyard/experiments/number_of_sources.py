@@ -21,8 +21,7 @@ def configurations(scale: Scale) -> list[Configuration]:
             stream=stream,
             cluster=paper_setup.cluster(stream, workers),
             grouping=paper_setup.consistent(paper_setup.PAPER, VIRTUAL),
-            sources=sources,
-            slot=stream.seconds / SLOTS,
+            settings=paper_setup.settings(stream.seconds / SLOTS, sources=sources),
         )
         for stream in paper_setup.both(scale)
         for workers in paper_setup.WORKERS

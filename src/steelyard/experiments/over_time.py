@@ -2,7 +2,8 @@
 
 import math
 
-from steelyard.experiments.experiment import Panel
+from steelyard.experiments.configuration import Configuration
+from steelyard.experiments.experiment import Experiment, Panel
 from steelyard.experiments.results import Results
 
 _PANELS = (
@@ -26,6 +27,28 @@ def panels(where: dict[str, object], title: str = "", lines: str = "scheme") -> 
             log_y=metric != "utilisation_max_min",
         )
         for metric, label in _PANELS
+    )
+
+
+def figure_of(configuration: Configuration) -> Experiment:
+    """How to draw one simulation: what the paper plots over time, and more."""
+    panels = (
+        ("queue_length", "messages waiting", True),
+        ("latency_p99", "p99 latency, s", True),
+        ("utilisation_max", "utilisation of the busiest", False),
+        ("queue_length_max_min", "queue length, max - min", True),
+        ("latency_max_min", "latency, max - min, s", True),
+        ("utilisation_max_min", "utilisation, max - min", False),
+    )
+    return Experiment(
+        name="simulate",
+        title=configuration.title,
+        said="",
+        configurations=lambda _: [configuration],
+        panels=tuple(
+            Panel(metric, "time", label, "hours", log_y=log_y) for metric, label, log_y in panels
+        ),
+        claims=lambda _: [],
     )
 
 
