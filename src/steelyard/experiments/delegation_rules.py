@@ -188,9 +188,9 @@ EXPERIMENT = Experiment(
             for name in RULES
         ),
         Panel("slots_to_converge", "virtual_workers", "slots to converge", "virtual workers each",
-              "{3,5}", log_x=True, log_y=True, where={"cluster": "{3,5}", "sources": 1}),
+              "{3,5}", log="xy", where={"cluster": "{3,5}", "sources": 1}),
         Panel("slots_to_settle", "sources", "slots to converge, means of 5", "sources", "{3,5}",
-              log_x=True, where={"cluster": "{3,5}", "virtual_workers": 100}),
+              log="x", where={"cluster": "{3,5}", "virtual_workers": 100}),
     ),
     claims=claims,
     columns=2,

@@ -108,9 +108,9 @@ EXPERIMENT = Experiment(
     configurations=configurations,
     panels=(
         Panel("recent_imbalance", "time", "imbalance of recent messages", "hours",
-              "zf 1.0, other hot keys every tenth", log_y=True, where={"dataset": "zf"}),
+              "zf 1.0, other hot keys every tenth", log="y", where={"dataset": "zf"}),
         Panel("recent_imbalance", "time", "imbalance of recent messages", "stream",
-              "domains of reddit posts", log_y=True, where={"dataset": "reddit"}),
+              "domains of reddit posts", log="y", where={"dataset": "reddit"}),
     ),
     claims=claims,
     columns=2,

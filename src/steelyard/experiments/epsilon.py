@@ -113,7 +113,7 @@ EXPERIMENT = Experiment(
     configurations=configurations,
     panels=tuple(
         Panel(metric, "epsilon", label, "epsilon", f"{dataset}, 10 workers × 10",
-              log_x=True, log_y=True, where={"dataset": dataset, "scheme": SHOWN})
+              log="xy", where={"dataset": dataset, "scheme": SHOWN})
         for dataset in ("wp", "zf")
         for metric, label in (("imbalance", "imbalance"), ("memory", "memory, per key"))
     ),

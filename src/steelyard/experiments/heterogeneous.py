@@ -185,7 +185,7 @@ EXPERIMENT = Experiment(
         *panels({"dataset": "wp", "cluster": paper_setup.machines(FAST, TIMES)}, "wp, {3,5}"),
         *(
             Panel("latency_p99", "cluster", "p99 latency, s", "z", f"wp, {name}", kind="heat",
-                  where={"dataset": "wp", "scheme": name}, log_y=True)
+                  where={"dataset": "wp", "scheme": name}, log="y")
             for name in ("KG", "SG", paper_setup.STEADY)
         ),
     ),

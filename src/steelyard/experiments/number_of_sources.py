@@ -70,7 +70,7 @@ EXPERIMENT = Experiment(
     configurations=configurations,
     panels=tuple(
         Panel(metric, "workers", label, "workers", dataset, kind="bars", lines="sources",
-              log_y=True, where={"dataset": dataset})
+              log="y", where={"dataset": dataset})
         for dataset in ("wp", "zf")
         for metric, label in (("imbalance", "imbalance"), ("memory", "memory, per key"))
     ),

@@ -24,7 +24,7 @@ def panels(where: dict[str, object], title: str = "", lines: str = "scheme") -> 
             title,
             lines=lines,
             where=where,
-            log_y=metric != "utilisation_max_min",
+            log="" if metric == "utilisation_max_min" else "y",
         )
         for metric, label in _PANELS
     )
@@ -33,12 +33,12 @@ def panels(where: dict[str, object], title: str = "", lines: str = "scheme") -> 
 def figure_of(configuration: Configuration) -> Experiment:
     """How to draw one simulation: what the paper plots over time, and more."""
     panels = (
-        ("queue_length", "messages waiting", True),
-        ("latency_p99", "p99 latency, s", True),
-        ("utilisation_max", "utilisation of the busiest", False),
-        ("queue_length_max_min", "queue length, max - min", True),
-        ("latency_max_min", "latency, max - min, s", True),
-        ("utilisation_max_min", "utilisation, max - min", False),
+        ("queue_length", "messages waiting", "y"),
+        ("latency_p99", "p99 latency, s", "y"),
+        ("utilisation_max", "utilisation of the busiest", ""),
+        ("queue_length_max_min", "queue length, max - min", "y"),
+        ("latency_max_min", "latency, max - min, s", "y"),
+        ("utilisation_max_min", "utilisation, max - min", ""),
     )
     return Experiment(
         name="simulate",
@@ -46,7 +46,7 @@ def figure_of(configuration: Configuration) -> Experiment:
         said="",
         configurations=lambda _: [configuration],
         panels=tuple(
-            Panel(metric, "time", label, "hours", log_y=log_y) for metric, label, log_y in panels
+            Panel(metric, "time", label, "hours", log=log) for metric, label, log in panels
         ),
         claims=lambda _: [],
     )
