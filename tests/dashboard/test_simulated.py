@@ -9,14 +9,16 @@ from steelyard.dashboard.owners import Ownership
 from steelyard.dashboard.simulated import example_slots, slots_of
 from steelyard.datasets import named
 from steelyard.schemes import KeyGrouping
-from steelyard.simulator import Cluster, ConsistentGrouping, Direct, simulate
+from steelyard.simulator import Cluster, ConsistentGrouping, Direct, SimulationSettings, simulate
 
 STREAM = replace(named("zf", fraction=0.002, keys=500), seconds=20.0)
 CLUSTER = Cluster((500.0, 500.0, 250.0))
 
 
 def run(grouping, **more):
-    return simulate(STREAM, CLUSTER, grouping, slot=1.0, tick=0.5, overload=True, **more)
+    return simulate(
+        STREAM, CLUSTER, grouping, SimulationSettings(slot=1.0, tick=0.5, overload=True, **more)
+    )
 
 
 @pytest.mark.parametrize("sources", [1, 3])

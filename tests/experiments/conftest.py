@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from steelyard import experiments
-from steelyard.experiments.reproduction import reproduce
+from steelyard.experiments.execution import reproduce
 from steelyard.report.writing import write_report
 
 SCALE = 0.02

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from steelyard import experiments
 from steelyard.experiments import Configuration, Scale
 from steelyard.experiments.configuration import run
+from steelyard.experiments.execution import packed
 from steelyard.experiments.paper_setup import cluster, constant
-from steelyard.experiments.reproduction import packed
 from steelyard.schemes import RandomChoices
-from steelyard.simulator import Direct
+from steelyard.simulator import Direct, SimulationSettings
 from steelyard.spark.tasks import run_tasks
 
 
-def small(messages=1000, scheme="PoRC", repetition=0):
+def small(messages=1000, scheme="PoRC", seed=0):
     stream = constant(messages, slots=10)
     return Configuration(
         "test",
@@ -26,9 +26,12 @@ def small(messages=1000, scheme="PoRC", repetition=0):
         stream,
         cluster(stream, 4),
         Direct(RandomChoices()),
-        slot=60.0,
-        repetition=repetition,
+        settings=SimulationSettings(slot=60.0, tick=None, overload=True, seed=seed),
     )
+
+
+def with_sources(sources):
+    return replace(small(), settings=replace(small().settings, sources=sources))
 
 
 @pytest.mark.parametrize("fraction", [1.0, 0.02])
@@ -44,7 +47,7 @@ def test_configurations_of_an_experiment_differ(name, fraction):
 def test_id_tells_what_is_done():
     """Equal settings, equal id; any other setting, another id."""
     assert small().id == small().id
-    others = [small(2000), small(scheme="X"), small(repetition=1), replace(small(), sources=2)]
+    others = [small(2000), small(scheme="X"), small(seed=1), with_sources(2)]
     assert len({small().id, *(c.id for c in others)}) == 5
 
 
@@ -63,7 +66,7 @@ def dict_of(measured):
 @given(st.lists(st.integers(1, 40_000_000), max_size=30))
 def test_every_configuration_is_in_one_task(messages):
     """Short ones are packed, long ones alone, none lost, the longest first."""
-    made = [small(n, repetition=i) for i, n in enumerate(messages)]
+    made = [small(n, seed=i) for i, n in enumerate(messages)]
     tasks = packed(made)
     assert sorted(c.id for task in tasks for c in task) == sorted(c.id for c in made)
     costs = [sum(c.cost for c in task) for task in tasks]

@@ -21,7 +21,14 @@ from steelyard.control.reports import SourceReport, WorkerReport
 from steelyard.control.store import ControlStore
 from steelyard.datasets import ArrayStream, named
 from steelyard.delegation import PaperRules
-from steelyard.simulator import Cluster, ConsistentGrouping, Direct, Plans, simulate
+from steelyard.simulator import (
+    Cluster,
+    ConsistentGrouping,
+    Direct,
+    Plans,
+    SimulationSettings,
+    simulate,
+)
 
 HERE = Path(__file__).parent
 
@@ -83,7 +90,9 @@ def simulations():
     stream = ArrayStream.at_rate(keys(), rate=100)
     found = {}
     for name, grouping in groupings.items():
-        outcome = simulate(stream, cluster, grouping, sources=2, slot=10, tick=10, seed=4)
+        outcome = simulate(
+            stream, cluster, grouping, SimulationSettings(sources=2, slot=10, tick=10, seed=4)
+        )
         found[name] = {
             "loads": outcome.loads.tolist(),
             "moves": [int(outcome.moves.sum()), digest(outcome.moves)],

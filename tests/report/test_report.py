@@ -37,7 +37,14 @@ def test_every_kind_of_panel_is_drawn():
     )
     table.table["cluster"] = ["{1,2}", "{2,2}", "{1,2}", "{1,4}", "{2,4}"]
     panels = [
-        Panel("imbalance", "workers", "imbalance", "workers", kind=kind, log_y=kind != "heat")
+        Panel(
+            "imbalance",
+            "workers",
+            "imbalance",
+            "workers",
+            kind=kind,
+            log="" if kind == "heat" else "y",
+        )
         for kind in ("lines", "bars", "heat")
     ]
     figure = draw(experiment(*panels), table)

@@ -15,6 +15,7 @@ from steelyard.simulator import (
     Direct,
     PerKey,
     Plans,
+    SimulationSettings,
     simulate,
 )
 
@@ -29,8 +30,8 @@ def skewed(messages=20_000, rate=200.0, seed=0):
 @given(st.integers(0, 2**32), st.sampled_from([1, 2, 5, 7, 20]))
 def test_longer_ticks_tell_the_same(seed, ticks):
     """Sums over the time, and what holds at the ends of the long ticks, do not change."""
-    outcome = simulate(skewed(3000, seed=seed), Cluster.of([150.0, 250.0]), KG, slot=1, tick=0.5,
-                       overload=True)  # fmt: skip
+    settings = SimulationSettings(slot=1, tick=0.5, overload=True)
+    outcome = simulate(skewed(3000, seed=seed), Cluster.of([150.0, 250.0]), KG, settings)
     longer = outcome.every(0.5 * ticks)
     assert longer.messages == outcome.messages
     assert longer.mean_latency == pytest.approx(outcome.mean_latency)
@@ -44,7 +45,7 @@ def test_every_series_has_a_value_per_tick():
     """Queues, latency, utilisation, memory, moves and signals; what is counted adds up."""
     stream = skewed(60_000)
     cluster = Cluster.machines(4, fast=1, times=5, total=250)
-    outcome = simulate(stream, cluster, ConsistentGrouping(), slot=10, tick=5)
+    outcome = simulate(stream, cluster, ConsistentGrouping(), SimulationSettings(slot=10, tick=5))
     series = outcome.series()
     wanted = {"queue_length", "latency_mean", "latency_p50", "latency_p99", "utilisation_max",
               "imbalance", "memory", "moves", "signals"}  # fmt: skip
@@ -68,7 +69,9 @@ def test_latency_quantiles_are_right_to_two_percent():
     """Against the latencies of a queue that can be worked out by hand."""
     # Two messages a second for one worker that does one: message i waits i / 2 seconds.
     stream = ArrayStream.at_rate(np.zeros(2000), rate=2.0)
-    outcome = simulate(stream, Cluster.of([1.0]), KG, slot=100, tick=100, overload=True)
+    outcome = simulate(
+        stream, Cluster.of([1.0]), KG, SimulationSettings(slot=100, tick=100, overload=True)
+    )
     latency = np.arange(2000) / 2 + 1
     for rank in (0.1, 0.5, 0.99):
         exact = np.quantile(latency, rank)
@@ -114,7 +117,8 @@ def test_sources_follow_one_plan():
     stream = skewed()
     cluster = Cluster.machines(5, total=250)
     one, many = (
-        simulate(stream, cluster, Direct(Plans()), sources=s, slot=10, tick=10) for s in (1, 7)
+        simulate(stream, cluster, Direct(Plans()), SimulationSettings(sources=s, slot=10, tick=10))
+        for s in (1, 7)
     )
     assert one.tally.arrivals.tolist() == many.tally.arrivals.tolist()
 
@@ -124,22 +128,26 @@ def test_copies_of_a_key_are_the_workers_that_held_it():
     stream = skewed()
     cluster = Cluster.machines(70, total=300)
     assert simulate(stream, cluster, SG).copies_of(1) == 70
-    assert simulate(stream, cluster, KG, overload=True).copies_of(1) == 1
+    assert simulate(stream, cluster, KG, SimulationSettings(overload=True)).copies_of(1) == 1
 
 
 @pytest.mark.parametrize(
     "run",
     [
-        lambda **how: simulate(skewed(rate=300), Cluster.of([100.0, 100.0]), SG, **how),
+        lambda **how: simulate(
+            skewed(rate=300), Cluster.of([100.0, 100.0]), SG, SimulationSettings(**how)
+        ),
         lambda **how: simulate(
             skewed(rate=100),
             Cluster.of([60.0, 60.0]),
             SG,
-            service=PerKey(np.full(500, 2.0)),
-            **how,
+            SimulationSettings(service=PerKey(np.full(500, 2.0)), **how),
         ),
         lambda **how: simulate(
-            datasets.named("zf", fraction=0.001), Cluster.of([0.1]), KG, slot=3600, tick=3600, **how
+            datasets.named("zf", fraction=0.001),
+            Cluster.of([0.1]),
+            KG,
+            SimulationSettings(slot=3600, tick=3600, **how),
         ),
     ],
     ids=["rate", "work per key", "data set"],
@@ -156,14 +164,16 @@ def test_no_message_is_lost_between_slots(rate, slot, messages):
     """However the slots fall, rounding included, every message is simulated."""
     stream = ArrayStream.at_rate(np.zeros(messages), rate)
     assume(messages / rate / slot < 10_000)
-    outcome = simulate(stream, Cluster.of([1.0]), KG, slot=slot, tick=slot, overload=True)
+    outcome = simulate(
+        stream, Cluster.of([1.0]), KG, SimulationSettings(slot=slot, tick=slot, overload=True)
+    )
     assert outcome.messages == messages == outcome.tally.finishes.sum()
 
 
 def test_a_last_slot_that_is_cut_short_does_not_count_as_calm():
     """A stream that ends in the middle of a slot never converged if nobody did before."""
     stream = ArrayStream.at_rate(np.zeros(1050), rate=10.0)
-    outcome = simulate(stream, Cluster.of([10.0, 10.0]), KG, slot=10, tick=10)
+    outcome = simulate(stream, Cluster.of([10.0, 10.0]), KG, SimulationSettings(slot=10, tick=10))
     assert outcome.moves.size == 11
     assert outcome.converged_after() is None
 
@@ -179,7 +189,12 @@ def test_a_last_slot_that_is_cut_short_does_not_count_as_calm():
 def test_work_must_fit_the_keys(work, sentence):
     """Compiled code must not read what is not there."""
     with pytest.raises(ValueError, match=sentence):
-        simulate(skewed(), Cluster.of([300.0]), KG, service=PerKey(work), overload=True)
+        simulate(
+            skewed(),
+            Cluster.of([300.0]),
+            KG,
+            SimulationSettings(service=PerKey(work), overload=True),
+        )
 
 
 def test_told_what_is_fair_workers_balance_when_all_are_busy():
@@ -188,7 +203,12 @@ def test_told_what_is_fair_workers_balance_when_all_are_busy():
     cluster = Cluster.machines(10, fast=2, times=10, total=stream.messages / stream.seconds / 1.1)
     spread = {}
     for above in (None, 0.9):
-        outcome = simulate(stream, cluster, ConsistentGrouping(compare_above=above), overload=True)
+        outcome = simulate(
+            stream,
+            cluster,
+            ConsistentGrouping(compare_above=above),
+            SimulationSettings(overload=True),
+        )
         spread[above] = float(np.ptp(outcome.utilisation[-5:].mean(axis=0)))
     assert spread[0.9] < 0.2 < spread[None]
 
@@ -198,7 +218,7 @@ def test_full_load_is_not_overload():
     simulate(ArrayStream.at_rate(np.zeros(1000), rate=1.0), Cluster.of([1.0]), KG)
     day = datasets.named("wp", fraction=0.001)
     total = day.messages / day.seconds / 0.8
-    busy = simulate(day, Cluster.of([total]), KG, slot=3600, tick=3600)
+    busy = simulate(day, Cluster.of([total]), KG, SimulationSettings(slot=3600, tick=3600))
     assert busy.utilisation.max() > 1
 
 
@@ -208,7 +228,10 @@ def test_cost_of_an_empty_slot_is_nothing(rules):
     times = np.concatenate([np.arange(500) / 10, 1000 + np.arange(500) / 10])
     stream = ArrayStream(np.arange(1000, dtype=np.uint32) % 50, times)
     outcome = simulate(
-        stream, Cluster.of([10.0, 10.0]), ConsistentGrouping(rules=rules), slot=10, tick=10
+        stream,
+        Cluster.of([10.0, 10.0]),
+        ConsistentGrouping(rules=rules),
+        SimulationSettings(slot=10, tick=10),
     )
     assert outcome.messages == 1000
     assert outcome.tally.arrivals[6:99].sum() == 0

@@ -14,6 +14,7 @@ from steelyard.simulator import (
     Direct,
     Exponential,
     PerKey,
+    SimulationSettings,
     simulate,
     spread_over_workers,
 )
@@ -32,7 +33,9 @@ def poisson(messages, rate, seed=0):
 def test_mean_wait_is_what_theory_says(load, messages, service):
     """Within 2 % of rho / (mu - lambda), halved for deterministic service."""
     stream = poisson(int(messages), load, seed=5)
-    outcome = simulate(stream, Cluster.of([1.0]), KG, slot=6000, tick=6000, service=service)
+    outcome = simulate(
+        stream, Cluster.of([1.0]), KG, SimulationSettings(slot=6000, tick=6000, service=service)
+    )
     expected = load / (1 - load) / (1 if service else 2)
     assert outcome.mean_latency - 1 == pytest.approx(expected, rel=0.02)
 
@@ -42,7 +45,7 @@ def test_messages_are_conserved(seed, workers, load):
     """At every tick, what arrived is finished or queued; in the end all of it finishes."""
     stream = poisson(2000, 100, seed)
     cluster = Cluster.machines(workers, total=100 / load)
-    outcome = simulate(stream, cluster, SG, slot=1.0, tick=0.5, overload=True)
+    outcome = simulate(stream, cluster, SG, SimulationSettings(slot=1.0, tick=0.5, overload=True))
     tally = outcome.tally
     arrived, finished = (t[:-1].cumsum(axis=0) for t in (tally.arrivals, tally.finishes))
     assert (arrived == finished + outcome.queue_length).all()
@@ -54,7 +57,9 @@ def test_messages_are_conserved(seed, workers, load):
 def test_a_worker_with_work_works(seed):
     """In a tick that begins with more than a tick's work, a worker finishes all that it can."""
     stream = poisson(3000, 120, seed)
-    outcome = simulate(stream, Cluster.of([50.0, 50.0]), SG, slot=1, tick=1, overload=True)
+    outcome = simulate(
+        stream, Cluster.of([50.0, 50.0]), SG, SimulationSettings(slot=1, tick=1, overload=True)
+    )
     queue, finishes = outcome.queue_length, outcome.tally.finishes[:-1]
     always_busy = queue[:-1] > 50
     assert (np.abs(finishes[1:][always_busy] - 50) <= 1).all()
@@ -63,14 +68,21 @@ def test_a_worker_with_work_works(seed):
 def test_work_by_key():
     """A key with ten units of work takes ten times as long."""
     stream = ArrayStream(np.array([0, 1], np.uint32), np.array([0.0, 100.0]))
-    outcome = simulate(stream, Cluster.of([2.0]), KG, service=PerKey(np.array([1.0, 10.0])))
+    outcome = simulate(
+        stream, Cluster.of([2.0]), KG, SimulationSettings(service=PerKey(np.array([1.0, 10.0])))
+    )
     assert outcome.mean_latency == pytest.approx((0.5 + 5) / 2)
 
 
 def test_latency_quantiles_are_close():
     """Read from bins, right to 2 %, by tick and in all."""
     stream = poisson(200_000, 0.8, seed=2)
-    outcome = simulate(stream, Cluster.of([1.0]), KG, slot=1000, tick=1000, service=Exponential())
+    outcome = simulate(
+        stream,
+        Cluster.of([1.0]),
+        KG,
+        SimulationSettings(slot=1000, tick=1000, service=Exponential()),
+    )
     # Time in an M/M/1 system is exponential with rate mu - lambda.
     for rank in (0.5, 0.9, 0.99):
         expected = -np.log(1 - rank) / 0.2
@@ -88,7 +100,9 @@ def test_speeds_change_at_a_time_or_at_a_message():
     by_message = slower.then(at_message=50, fast=1, times=0.5)
     by_time = slower.then(at=50.0, fast=1, times=0.5)
     assert (2.0, 4.0) == by_message.changes[0].speeds
-    outcomes = [simulate(stream, c, SG, slot=10, tick=10) for c in (by_message, by_time)]
+    outcomes = [
+        simulate(stream, c, SG, SimulationSettings(slot=10, tick=10)) for c in (by_message, by_time)
+    ]
     assert outcomes[0].latency.tolist() == outcomes[1].latency.tolist()
     assert [0.25, 0.5] == outcomes[0].latency[0].tolist()
     assert [0.5, 0.25] == outcomes[0].latency[-1].tolist()
@@ -100,9 +114,13 @@ def test_periodic_aggregation_sends_each_partial_once_a_period():
     """Two workers, three keys, ten periods of ten seconds."""
     keys = np.tile([0, 1, 2], 1000)
     stream = ArrayStream.at_rate(keys, rate=30)
-    outcome = simulate(stream, Cluster.machines(2, total=60), SG, slot=5, tick=5, period=10)
+    outcome = simulate(
+        stream, Cluster.machines(2, total=60), SG, SimulationSettings(slot=5, tick=5, period=10)
+    )
     assert [6] * 10 == outcome.aggregated.tolist()
-    grouped = simulate(stream, Cluster.machines(2, total=60), KG, slot=5, tick=5, period=10)
+    grouped = simulate(
+        stream, Cluster.machines(2, total=60), KG, SimulationSettings(slot=5, tick=5, period=10)
+    )
     assert [3] * 10 == grouped.aggregated.tolist()
     assert 1.0 == grouped.memory_cost
     assert 2.0 == outcome.memory_cost
@@ -114,7 +132,9 @@ def test_delegation_balances_an_unequal_cluster():
     stream = ArrayStream.at_rate(keys, rate=400)
     cluster = Cluster.machines(10, fast=3, times=5, total=500)
     ends = {
-        name: simulate(stream, cluster, grouping, slot=10, tick=10).queue_length[-1].max()
+        name: simulate(stream, cluster, grouping, SimulationSettings(slot=10, tick=10))
+        .queue_length[-1]
+        .max()
         for name, grouping in {"kg": KG, "sg": SG, "cg": ConsistentGrouping()}.items()
     }
     assert ends["cg"] < 100 < ends["sg"] < ends["kg"]
@@ -125,7 +145,9 @@ def test_many_sources_agree_in_the_end():
     keys = np.random.default_rng(0).zipf(1.3, 400_000) % 10_000
     stream = ArrayStream.at_rate(keys, rate=400)
     cluster = Cluster.machines(10, fast=3, times=5, total=500)
-    outcome = simulate(stream, cluster, ConsistentGrouping(), sources=10, slot=10, tick=10)
+    outcome = simulate(
+        stream, cluster, ConsistentGrouping(), SimulationSettings(sources=10, slot=10, tick=10)
+    )
     assert outcome.queue_length[-1].max() < 100
     assert outcome.signals.max() <= 100
 
@@ -134,7 +156,9 @@ def test_quiet_start():
     """In the first seconds that are asked for nothing is reported and nothing moves."""
     stream = ArrayStream.at_rate(np.arange(20_000) % 500, rate=100)
     cluster = Cluster.machines(4, fast=1, times=5, total=130)
-    outcome = simulate(stream, cluster, ConsistentGrouping(), slot=10, tick=10, quiet=100)
+    outcome = simulate(
+        stream, cluster, ConsistentGrouping(), SimulationSettings(slot=10, tick=10, quiet=100)
+    )
     assert 0 == outcome.moves[:10].sum()
     assert 0 < outcome.moves[10:].sum()
 
@@ -173,14 +197,20 @@ TINY = ArrayStream.at_rate(np.zeros(3), rate=1)
             ),
             "the time of a change must be a number at least 5, got 1",
         ),
-        (lambda: simulate(TINY, Cluster.of([1]), KG, sources=0), "sources must be a whole number"),
-        (lambda: simulate(TINY, Cluster.of([1]), KG, slot=0), "slot must be a number above 0"),
         (
-            lambda: simulate(TINY, Cluster.of([1]), KG, slot=60, tick=7),
+            lambda: simulate(TINY, Cluster.of([1]), KG, SimulationSettings(sources=0)),
+            "sources must be a whole number",
+        ),
+        (
+            lambda: simulate(TINY, Cluster.of([1]), KG, SimulationSettings(slot=0)),
+            "slot must be a number above 0",
+        ),
+        (
+            lambda: simulate(TINY, Cluster.of([1]), KG, SimulationSettings(slot=60, tick=7)),
             "slot must be a whole number of times tick, 7 s, got 60 s",
         ),
         (
-            lambda: simulate(TINY, Cluster.of([1]), KG, period=90),
+            lambda: simulate(TINY, Cluster.of([1]), KG, SimulationSettings(period=90)),
             "period must be a whole number of times slot, 60.0 s, got 90 s",
         ),
         (

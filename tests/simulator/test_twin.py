@@ -13,6 +13,7 @@ from steelyard.simulator import (
     ConsistentGrouping,
     Direct,
     Plans,
+    SimulationSettings,
     kernel,
     simulate,
 )
@@ -75,7 +76,10 @@ def test_simulation_equals_its_plain_twin(case, grouping, sources):
     stream, cluster = case
     finished, moves, lengths = plain.simulate(stream, cluster, grouping, sources=sources, slot=1.0)
     outcome = simulate(
-        stream, cluster, grouping, sources=sources, slot=1.0, tick=1.0, overload=True
+        stream,
+        cluster,
+        grouping,
+        SimulationSettings(sources=sources, slot=1.0, tick=1.0, overload=True),
     )
     latency = np.array(finished) - stream.times
     assert outcome.mean_latency == pytest.approx(latency.mean(), rel=1e-9, abs=1e-12)
@@ -92,11 +96,11 @@ def test_what_is_due_never_overflows():
         size=np.array([3, 0]),
         due=np.zeros(2, np.int64),
         news_from=np.zeros(3),
+        may_move=np.zeros(3, np.bool_),
     )
-    nobody = np.zeros(3, np.bool_)
-    assert kernel._collect(acks, 1.0, nobody, 1)
+    assert kernel._collect(acks, 1.0, 1)
     assert acks.due.tolist() == [0, 1]
     acks.size[1] = 0
-    assert not kernel._collect(acks, 1.0, nobody, 1)
+    assert not kernel._collect(acks, 1.0, 1)
     assert acks.due[0] == 2
     assert acks.size.tolist() == [0, 1]

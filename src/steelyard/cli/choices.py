@@ -180,19 +180,19 @@ def _on_malformed() -> Iterable[str]:
 
 
 def _schemes() -> Iterable[str]:
-    from steelyard.experiments.single import SCHEMES
+    from steelyard.experiments.simulate_options import SCHEMES
 
     return SCHEMES
 
 
 def _rules() -> Iterable[str]:
-    from steelyard.experiments.single import RULES
+    from steelyard.experiments.simulate_options import RULES
 
     return RULES
 
 
 def _services() -> Iterable[str]:
-    from steelyard.experiments.single import SERVICES
+    from steelyard.experiments.simulate_options import SERVICES
 
     return SERVICES
 

@@ -56,8 +56,8 @@ def reproduce(
         out.mkdir(parents=True, exist_ok=True)
     except (ValueError, OSError) as error:
         refuse(error)
-    from steelyard.experiments.reproduction import finished
-    from steelyard.experiments.reproduction import reproduce as run
+    from steelyard.experiments.execution import finished
+    from steelyard.experiments.execution import reproduce as run
     from steelyard.report.writing import write_report
     from steelyard.spark.session import session
 

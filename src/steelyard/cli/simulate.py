@@ -114,9 +114,10 @@ def simulate(
     if plot is not None:
         require_packages("the figure", "simulate", "matplotlib")
     from steelyard.experiments.configuration import measured, simulated
+    from steelyard.experiments.input_streams import FileStream
+    from steelyard.experiments.over_time import figure_of
     from steelyard.experiments.results import COLUMNS, Results, as_table
-    from steelyard.experiments.single import Settings, figure_of
-    from steelyard.experiments.streams import FileStream
+    from steelyard.experiments.simulate_options import SimulateOptions
 
     check_page(ui=ui, ui_port=ui_port)
     flags = {name: v for name, v in context.params.items() if name not in _NOT_SETTINGS}
@@ -129,9 +130,9 @@ def simulate(
         _check_files(plot, csv)
         if speeds is not None:
             given["speeds"] = numbers("speeds", speeds)
-        settings = Settings.of({**(Settings.read(config) if config else {}), **given})
+        options = SimulateOptions.of({**(SimulateOptions.read(config) if config else {}), **given})
         with error_console.status("Making the stream"):
-            configuration = settings.configuration()
+            configuration = options.configuration()
         with error_console.status(f"Simulating {configuration.stream.messages:,} messages"):
             outcome = simulated(configuration)
             results = Results(as_table(configuration, measured(configuration, outcome)))
@@ -149,7 +150,7 @@ def simulate(
         results.table[COLUMNS].to_csv(csv, index=False)
     if ui:
         with error_console.status("Making the page"):
-            run = paced_run(_title(configuration), _slots(configuration, outcome))
+            run = paced_run(configuration.title, _slots(configuration, outcome))
         with start_page([run], ui_port):
             wait_for_interrupt()
 
@@ -167,23 +168,16 @@ def _check_files(plot: Path | None, csv: Path | None) -> None:
             raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into")
 
 
-def _title(configuration: "Configuration") -> str:
-    return (
-        f"{configuration.scheme} on {configuration.cluster.workers:,} workers "
-        f"({configuration.cluster_name}), {configuration.stream.name}"
-    )
-
-
 def _slots(configuration: "Configuration", outcome: "Outcome") -> "list[Slot]":
     from steelyard.dashboard.simulated import slots_of
-    from steelyard.experiments.streams import opened
+    from steelyard.experiments.input_streams import opened
 
     stream = configuration.stream
     return slots_of(outcome, opened(stream), lambda key: f"{stream.name}-{key}")
 
 
 def _table(results: Any, configuration: Any) -> Table:
-    table = Table(title=_title(configuration))
+    table = Table(title=configuration.title)
     table.add_column("measure")
     table.add_column("value", justify="right")
     for metric, label, form in _MEASURES:

@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 
 from steelyard.control.history import HotKeyShare, Slot, WorkerSlot
 from steelyard.datasets import Stream, named
-from steelyard.simulator import Change, Cluster, ConsistentGrouping, Outcome, simulate
+from steelyard.simulator import (
+    Change,
+    Cluster,
+    ConsistentGrouping,
+    Outcome,
+    SimulationSettings,
+    simulate,
+)
 
 _STATES = {-1: "idle", 0: "normal", 1: "busy"}
 _HOT_KEYS = 10
@@ -19,53 +26,67 @@ def slots_of(
 ) -> list[Slot]:
     """The slots of a simulation; of several sources, the first one's virtual workers."""
     by_slot = outcome.every(outcome.slot)
-    arrivals = by_slot.tally.arrivals[:-1]
-    used, capacity, memory = by_slot.utilisation, by_slot.capacity, by_slot.memory
+    messages = by_slot.tally.arrivals[:-1].sum(axis=1)
     p50, p99 = by_slot.latency_quantile(0.5), by_slot.latency_quantile(0.99)
     owned, owners = _owned(outcome)
-    hot_keys = _hot_keys(stream, outcome.slot, len(arrivals), name_of)
-    so_far = arrivals.sum(axis=1).cumsum()
+    hot_keys = _hot_keys(stream, outcome.slot, messages.size, name_of)
+    so_far = messages.cumsum()
     slots, moved = [], 0
-    for place, messages in enumerate(arrivals.sum(axis=1).tolist()):
-        # What workers report at the end of a slot is heeded in the next one.
-        heeded = outcome.first_moves[outcome.first_moves[:, 0] == place + 1][:, 1:]
-        moved += len(heeded)
-        states = outcome.states[place] if len(outcome.states) else np.zeros(len(used[place]), int)
-        workers = tuple(
-            WorkerSlot(
-                worker=worker,
-                messages=int(arrivals[place, worker]),
-                share=float(arrivals[place, worker] / max(1, messages)),
-                utilisation=float(used[place, worker]),
-                state=_STATES[int(states[worker])],
-                virtual_workers=int(owned[place, worker]),
-                keys=int(memory[place, worker]),
-                p50=None,
-                p99=None,
-                service=float(outcome.slot / capacity[place, worker]),
-                backlog=float(by_slot.queue_length[place, worker]),
-            )
-            for worker in range(outcome.cluster.workers)
-        )
+    for place in range(messages.size):
+        moves = _moves_after(outcome, place)
+        moved += len(moves)
         slots.append(
             Slot(
                 slot=place + 1,
                 batch=place,
                 time=(place + 1) * outcome.slot,
                 seconds=outcome.slot,
-                messages=messages,
-                workers=workers,
-                moves=tuple((int(v), int(g), int(t)) for v, g, t in heeded),
+                messages=int(messages[place]),
+                workers=_workers(by_slot, place, owned[place]),
+                moves=moves,
                 hot_keys=hot_keys[place],
                 version=0,
-                p50=None if np.isnan(p50[place]) else float(p50[place]),
-                p99=None if np.isnan(p99[place]) else float(p99[place]),
+                p50=_known(p50[place]),
+                p99=_known(p99[place]),
                 messages_so_far=int(so_far[place]),
                 moves_so_far=moved,
                 owners=owners if place == 0 and len(outcome.states) else (),
             )
         )
     return slots
+
+
+def _moves_after(outcome: Outcome, place: int) -> tuple[tuple[int, int, int], ...]:
+    """Moves that follow from the reports at the end of a slot: they happen in the next slot."""
+    moves = outcome.first_moves[outcome.first_moves[:, 0] == place + 1][:, 1:]
+    return tuple((virtual, giver, taker) for virtual, giver, taker in moves.tolist())
+
+
+def _workers(by_slot: Outcome, place: int, owned: NDArray[np.int64]) -> tuple[WorkerSlot, ...]:
+    """The workers in one slot of an outcome that has a tick per slot."""
+    arrivals = by_slot.tally.arrivals[place]
+    workers = by_slot.cluster.workers
+    states = by_slot.states[place] if len(by_slot.states) else np.zeros(workers, np.int8)
+    return tuple(
+        WorkerSlot(
+            worker=worker,
+            messages=int(arrivals[worker]),
+            share=float(arrivals[worker] / max(1, arrivals.sum())),
+            utilisation=float(by_slot.utilisation[place, worker]),
+            state=_STATES[int(states[worker])],
+            virtual_workers=int(owned[worker]),
+            keys=int(by_slot.memory[place, worker]),
+            p50=None,
+            p99=None,
+            service=float(by_slot.slot / by_slot.capacity[place, worker]),
+            backlog=float(by_slot.queue_length[place, worker]),
+        )
+        for worker in range(workers)
+    )
+
+
+def _known(latency: float) -> float | None:
+    return None if np.isnan(latency) else float(latency)
 
 
 def _owned(outcome: Outcome) -> tuple[NDArray[np.int64], tuple[int, ...]]:
@@ -114,8 +135,7 @@ def example_slots(messages: int = 300_000, slots: int = 100) -> list[Slot]:
         stream,
         Cluster(before, (change,)),
         ConsistentGrouping(virtual_workers=40),
-        slot=1.0,
-        tick=1.0,
+        SimulationSettings(slot=1.0, tick=1.0),
     )
     return slots_of(outcome, stream, lambda key: f"page-{key}")
 

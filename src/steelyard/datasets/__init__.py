@@ -2,7 +2,7 @@
 
 from steelyard.datasets.catalogue import Dataset, named, names
 from steelyard.datasets.loading import Loaded, MalformedInput, load
-from steelyard.datasets.stream import ArrayStream, Chunk, Stream
+from steelyard.datasets.message_stream import ArrayStream, Chunk, Stream
 from steelyard.datasets.zipf import zipf_probabilities, zipf_ranks
 
 __all__ = [

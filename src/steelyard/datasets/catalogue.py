@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from steelyard.datasets.stream import Chunk
+from steelyard.datasets.message_stream import Chunk
 from steelyard.validation import require_between, require_whole
 
 if TYPE_CHECKING:

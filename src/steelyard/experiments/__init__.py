@@ -8,18 +8,18 @@ from steelyard.experiments import (
     allocation,
     balls_and_bins,
     data_rate,
-    delegation,
+    delegation_rules,
     drift,
     dynamic,
     epsilon,
     heterogeneous,
     homogeneous,
+    large_clusters,
     later_schemes,
     number_of_sources,
-    scale,
     virtual_workers,
 )
-from steelyard.experiments.configuration import Configuration, Measured, run
+from steelyard.experiments.configuration import Configuration, MetricValue, run
 from steelyard.experiments.experiment import Experiment, Panel, Scale
 from steelyard.experiments.results import Claim, Results
 
@@ -27,7 +27,7 @@ __all__ = [
     "Claim",
     "Configuration",
     "Experiment",
-    "Measured",
+    "MetricValue",
     "Panel",
     "Results",
     "Scale",
@@ -50,8 +50,8 @@ _EXPERIMENTS: dict[str, Experiment] = {
         dynamic,
         drift,
         later_schemes,
-        delegation,
-        scale,
+        delegation_rules,
+        large_clusters,
     )
 }
 

@@ -115,7 +115,7 @@ EXPERIMENT = Experiment(
     configurations=configurations,
     panels=tuple(
         Panel(metric, "workers", label, "workers, × 10 virtual workers", dataset,
-              kind="bars", log_y=True, where={"dataset": dataset})
+              kind="bars", log="y", where={"dataset": dataset})
         for dataset in ("wp", "zf")
         for metric, label in (("imbalance", "imbalance"), ("memory", "memory, per key"))
     ),

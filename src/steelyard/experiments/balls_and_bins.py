@@ -131,11 +131,11 @@ EXPERIMENT = Experiment(
     panels=(
         *(
             Panel("imbalance", "skew", "imbalance", "skew z", f"{bins:,} virtual workers",
-                  log_y=True, where={"workers": bins}, limits=(1e-7, 1e3))
+                  log="y", where={"workers": bins}, limits=(1e-7, 1e3))
             for bins in BINS
         ),
         *(
-            Panel("memory", "skew", "memory, per key", "skew z", log_y=True,
+            Panel("memory", "skew", "memory, per key", "skew z", log="y",
                   where={"workers": bins})
             for bins in BINS
         ),

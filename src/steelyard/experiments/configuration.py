@@ -16,7 +16,7 @@ import numpy as np
 
 import steelyard
 from steelyard.datasets import Dataset
-from steelyard.experiments.streams import Source, hottest_key, opened
+from steelyard.experiments.input_streams import InputStream, hottest_key, opened
 from steelyard.schemes import KeyGrouping
 from steelyard.simulator import (
     Cluster,
@@ -24,12 +24,12 @@ from steelyard.simulator import (
     Direct,
     Grouping,
     Outcome,
-    Service,
+    SimulationSettings,
     simulate,
 )
 
 
-class Measured(NamedTuple):
+class MetricValue(NamedTuple):
     """A number that came out; the time is NaN for one about the whole run."""
 
     metric: str
@@ -37,7 +37,7 @@ class Measured(NamedTuple):
     time: float = math.nan
 
 
-Measurements = Callable[["Configuration", Outcome], list[Measured]]
+Reading = Callable[["Configuration", Outcome], list[MetricValue]]
 
 
 @dataclass(frozen=True)
@@ -46,25 +46,16 @@ class Configuration:
 
     experiment: str
     scheme: str
-    stream: Source
+    stream: InputStream
     cluster: Cluster = field(default_factory=lambda: Cluster((1.0,)))
     grouping: Grouping = field(default_factory=lambda: Direct(KeyGrouping()))
     cluster_name: str = "equal"
-    sources: int = 1
-    slot: float | None = None
-    """Seconds; None for the whole stream: nothing is delegated, and there is no series."""
-    tick: float | None = None
-    period: float | None = None
-    quiet: float = 0.0
-    """Seconds at the start without reports."""
-    service: Service | None = None
-    overload: bool = True
-    """Experiments show what key grouping does where it is too much for a worker."""
-    measure: Measurements | None = None
+    settings: SimulationSettings | None = None
+    """None for one slot as long as the stream: nothing is delegated, and there is no series."""
+    measure: Reading | None = None
     """More than the totals; a function of a module, so that it can be sent."""
-    without_simulation: Callable[["Configuration"], list[Measured]] | None = None
+    without_simulation: Callable[["Configuration"], list[MetricValue]] | None = None
     """What to run instead of a simulation."""
-    repetition: int = 0
     shown: tuple[tuple[str, object], ...] = ()
     """Labels that are other than the settings say."""
 
@@ -77,6 +68,7 @@ class Configuration:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def _identity(self) -> tuple[object, ...]:
+        settings = self.simulation_settings
         return (
             self.experiment,
             self.scheme,
@@ -84,15 +76,30 @@ class Configuration:
             self.cluster,
             self.grouping,
             self.cluster_name,
-            self.sources,
-            self.slot,
-            self.tick,
-            self.period,
-            self.quiet,
-            self.service,
-            self.overload,
-            self.repetition,
+            settings.sources,
+            settings.slot if self.settings else None,
+            settings.tick,
+            settings.period,
+            settings.quiet,
+            settings.service,
+            settings.overload,
+            settings.seed,
             self.shown,
+        )
+
+    @property
+    def simulation_settings(self) -> SimulationSettings:
+        """The settings of its simulation."""
+        return self.settings or SimulationSettings(
+            slot=self.stream.seconds, tick=None, overload=True
+        )
+
+    @property
+    def title(self) -> str:
+        """The scheme, the cluster and the stream, for people."""
+        return (
+            f"{self.scheme} on {self.cluster.workers:,} workers "
+            f"({self.cluster_name}), {self.stream.name}"
         )
 
     @property
@@ -105,7 +112,7 @@ class Configuration:
             "scheme": self.scheme,
             "workers": self.cluster.workers,
             "virtual_workers": virtual,
-            "sources": self.sources,
+            "sources": self.simulation_settings.sources,
             "epsilon": float(getattr(grouping.scheme, "epsilon", math.nan)),
             "skew": self._skew,
             "dataset": self.stream.name,
@@ -124,8 +131,9 @@ class Configuration:
         """Seconds that it will take, roughly: to run long ones first and to pack short ones."""
         if self.without_simulation is not None:
             return self.stream.messages * 6e-8
-        slots = self.stream.seconds / self.slot if self.slot else 1.0
-        pairs = self.cluster.workers * self.sources
+        settings = self.simulation_settings
+        slots = self.stream.seconds / settings.slot
+        pairs = self.cluster.workers * settings.sources
         delegated = isinstance(self.grouping, ConsistentGrouping)
         return self.stream.messages * 1.2e-7 + slots * (pairs if delegated else 1) * 4e-5
 
@@ -139,7 +147,7 @@ def _code() -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
-def run(configuration: Configuration) -> list[Measured]:
+def run(configuration: Configuration) -> list[MetricValue]:
     """Simulate a configuration and measure what came of it."""
     if configuration.without_simulation is not None:
         return configuration.without_simulation(configuration)
@@ -148,23 +156,15 @@ def run(configuration: Configuration) -> list[Measured]:
 
 def simulated(configuration: Configuration) -> Outcome:
     """Simulate a configuration."""
-    slot = configuration.slot or configuration.stream.seconds
     return simulate(
         opened(configuration.stream),
         configuration.cluster,
         configuration.grouping,
-        sources=configuration.sources,
-        slot=slot,
-        tick=configuration.tick or slot,
-        period=configuration.period,
-        quiet=configuration.quiet,
-        service=configuration.service,
-        overload=configuration.overload,
-        seed=configuration.repetition,
+        configuration.simulation_settings,
     )
 
 
-def measured(configuration: Configuration, outcome: Outcome) -> list[Measured]:
+def measured(configuration: Configuration, outcome: Outcome) -> list[MetricValue]:
     """What a configuration asks of its simulation."""
     numbers = totals(configuration, outcome)
     if configuration.measure is not None:
@@ -172,7 +172,7 @@ def measured(configuration: Configuration, outcome: Outcome) -> list[Measured]:
     return numbers
 
 
-def totals(configuration: Configuration, outcome: Outcome) -> list[Measured]:
+def totals(configuration: Configuration, outcome: Outcome) -> list[MetricValue]:
     """What is asked of every simulation."""
     converged = outcome.converged_after()
     named = {
@@ -189,23 +189,23 @@ def totals(configuration: Configuration, outcome: Outcome) -> list[Measured]:
         "hottest_copies": float(outcome.copies_of(hottest_key(configuration.stream))),
         "slots_to_converge": math.nan if converged is None else float(converged),
     }
-    if configuration.period is not None:
+    if configuration.simulation_settings.period is not None:
         named["aggregation"] = float(outcome.aggregated.sum())
-    return [Measured(metric, value) for metric, value in named.items()]
+    return [MetricValue(metric, value) for metric, value in named.items()]
 
 
-def series(_: Configuration, outcome: Outcome) -> list[Measured]:
+def series(_: Configuration, outcome: Outcome) -> list[MetricValue]:
     """Everything over time."""
     times = outcome.times.tolist()
     return [
-        Measured(metric, float(value), time)
+        MetricValue(metric, float(value), time)
         for metric, values in outcome.series().items()
         for time, value in zip(times, values, strict=True)
         if not math.isnan(value)
     ]
 
 
-def memory_bounds(configuration: Configuration, outcome: Outcome) -> list[Measured]:
+def memory_bounds(configuration: Configuration, outcome: Outcome) -> list[MetricValue]:
     """The paper's bounds of the memory, per different key: below for PoRC, above for shuffle.
 
     And the hottest key's share of what was drawn.
@@ -220,7 +220,7 @@ def memory_bounds(configuration: Configuration, outcome: Outcome) -> list[Measur
     fewest = np.ceil(shares * workers / (1 + epsilon))
     most = np.minimum(np.ceil(shares * outcome.messages), workers)
     return [
-        Measured("memory_lower_bound", float(fewest.mean())),
-        Measured("memory_upper_bound", float(most.mean())),
-        Measured("p1", hottest / outcome.messages),
+        MetricValue("memory_lower_bound", float(fewest.mean())),
+        MetricValue("memory_upper_bound", float(most.mean())),
+        MetricValue("p1", hottest / outcome.messages),
     ]

@@ -8,7 +8,7 @@ import numpy as np
 from steelyard import datasets
 from steelyard._compiled import compiled
 from steelyard.datasets import Dataset
-from steelyard.experiments.configuration import Configuration, Measured
+from steelyard.experiments.configuration import Configuration, MetricValue
 from steelyard.experiments.experiment import Experiment, Panel, Scale
 from steelyard.experiments.results import Claim, Results
 
@@ -29,7 +29,7 @@ def configurations(scale: Scale) -> list[Configuration]:
     ]
 
 
-def count(configuration: Configuration) -> list[Measured]:
+def count(configuration: Configuration) -> list[MetricValue]:
     """Read the whole stream: messages by hour, different keys, the hottest one's share."""
     stream = configuration.stream
     assert isinstance(stream, Dataset)
@@ -41,11 +41,11 @@ def count(configuration: Configuration) -> list[Measured]:
         hottest += int(np.count_nonzero(chunk.keys == 0))
         different += int(_count_new(chunk.keys, seen))
     return [
-        Measured("messages", stream.messages),
-        Measured("keys", different),
-        Measured("p1", hottest / stream.messages),
+        MetricValue("messages", stream.messages),
+        MetricValue("keys", different),
+        MetricValue("p1", hottest / stream.messages),
         *(
-            Measured("messages_per_hour", float(n), (hour + 1) * HOUR)
+            MetricValue("messages_per_hour", float(n), (hour + 1) * HOUR)
             for hour, n in enumerate(hours)
         ),
     ]

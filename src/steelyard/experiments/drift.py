@@ -7,10 +7,10 @@ import numpy as np
 
 from steelyard import datasets, schemes
 from steelyard.experiments import paper_setup
-from steelyard.experiments.configuration import Configuration, Measured
+from steelyard.experiments.configuration import Configuration, MetricValue
 from steelyard.experiments.experiment import Experiment, Panel, Scale
+from steelyard.experiments.input_streams import FileStream, InputStream
 from steelyard.experiments.results import Claim, Results
-from steelyard.experiments.streams import FileStream, Source
 from steelyard.schemes import Scheme
 from steelyard.simulator import Cluster, Direct, Outcome, Plans
 
@@ -36,7 +36,7 @@ SHOWN: dict[str, Scheme | Plans] = {
 def configurations(scale: Scale) -> list[Configuration]:
     """A Zipf stream that drifts, and the domains of reddit posts where they are at hand."""
     drifting = datasets.named("zf", skew=1.0, fraction=scale.fraction)
-    streams: list[Source] = [
+    streams: list[InputStream] = [
         datasets.named(
             "zf", skew=1.0, fraction=scale.fraction, drift=math.ceil(drifting.messages / ERAS)
         )
@@ -54,7 +54,7 @@ def configurations(scale: Scale) -> list[Configuration]:
                 WORKERS, total=stream.messages / stream.seconds / paper_setup.LOAD
             ),
             grouping=Direct(scheme),
-            slot=stream.seconds / TICKS,
+            settings=paper_setup.settings(stream.seconds / TICKS),
             measure=recent_imbalance,
         )
         for stream in streams
@@ -62,15 +62,15 @@ def configurations(scale: Scale) -> list[Configuration]:
     ]
 
 
-def recent_imbalance(_: Configuration, outcome: Outcome) -> list[Measured]:
+def recent_imbalance(_: Configuration, outcome: Outcome) -> list[MetricValue]:
     """The imbalance of what arrived in each tick; and its 90th percentile."""
     arrivals = outcome.tally.arrivals[:-1]
     recent = arrivals.max(axis=1) / arrivals.mean(axis=1) - 1
     high = float(np.quantile(recent[recent.size // ERAS :], 0.9))
     return [
-        Measured("recent_imbalance_p90", high),
+        MetricValue("recent_imbalance_p90", high),
         *(
-            Measured("recent_imbalance", float(value), float(time))
+            MetricValue("recent_imbalance", float(value), float(time))
             for time, value in zip(outcome.times, recent, strict=True)
         ),
     ]
@@ -108,9 +108,9 @@ EXPERIMENT = Experiment(
     configurations=configurations,
     panels=(
         Panel("recent_imbalance", "time", "imbalance of recent messages", "hours",
-              "zf 1.0, other hot keys every tenth", log_y=True, where={"dataset": "zf"}),
+              "zf 1.0, other hot keys every tenth", log="y", where={"dataset": "zf"}),
         Panel("recent_imbalance", "time", "imbalance of recent messages", "stream",
-              "domains of reddit posts", log_y=True, where={"dataset": "reddit"}),
+              "domains of reddit posts", log="y", where={"dataset": "reddit"}),
     ),
     claims=claims,
     columns=2,

@@ -28,8 +28,7 @@ def configurations(scale: Scale) -> list[Configuration]:
                 cluster=cluster,
                 grouping=grouping,
                 cluster_name="{3,5} {5,4} {2,10}",
-                slot=slot,
-                tick=paper_setup.tick(slot, stream),
+                settings=paper_setup.settings(slot, paper_setup.tick(slot, stream)),
                 measure=series,
             )
             for name, grouping in paper_setup.groupings(VIRTUAL, *SHOWN).items()

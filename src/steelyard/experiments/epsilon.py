@@ -26,7 +26,7 @@ def configurations(scale: Scale) -> list[Configuration]:
             stream=stream,
             cluster=paper_setup.cluster(stream, WORKERS),
             grouping=paper_setup.consistent(paper_setup.PAPER, VIRTUAL, scheme),
-            slot=paper_setup.slot(stream),
+            settings=paper_setup.settings(paper_setup.slot(stream)),
         )
         for stream in paper_setup.both(scale)
         for name, scheme in schemes
@@ -113,7 +113,7 @@ EXPERIMENT = Experiment(
     configurations=configurations,
     panels=tuple(
         Panel(metric, "epsilon", label, "epsilon", f"{dataset}, 10 workers × 10",
-              log_x=True, log_y=True, where={"dataset": dataset, "scheme": SHOWN})
+              log="xy", where={"dataset": dataset, "scheme": SHOWN})
         for dataset in ("wp", "zf")
         for metric, label in (("imbalance", "imbalance"), ("memory", "memory, per key"))
     ),

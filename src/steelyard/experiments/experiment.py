@@ -39,10 +39,20 @@ class Panel:
     title: str = ""
     kind: Literal["lines", "bars", "heat"] = "lines"
     lines: str = "scheme"
-    log_x: bool = False
-    log_y: bool = False
+    log: str = ""
+    """The axes with a logarithmic scale: x, y, both as xy, or none."""
     where: dict[str, object] = field(default_factory=dict)
     limits: tuple[float, float] | None = None
+
+    @property
+    def log_x(self) -> bool:
+        """Whether the x axis has a logarithmic scale."""
+        return "x" in self.log
+
+    @property
+    def log_y(self) -> bool:
+        """Whether the y axis has a logarithmic scale; of a heat map, its colors."""
+        return "y" in self.log
 
 
 @dataclass(frozen=True)

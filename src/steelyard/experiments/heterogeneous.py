@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from steelyard.experiments import paper_setup
-from steelyard.experiments.configuration import Configuration, Measured, series
+from steelyard.experiments.configuration import Configuration, MetricValue, series
 from steelyard.experiments.experiment import Experiment, Panel, Scale
 from steelyard.experiments.over_time import growth, panels
 from steelyard.experiments.results import Claim, Results
@@ -36,8 +36,9 @@ def configurations(scale: Scale) -> list[Configuration]:
                     cluster=paper_setup.cluster(stream, WORKERS, y, z),
                     grouping=grouping,
                     cluster_name=paper_setup.machines(y, z),
-                    slot=slot,
-                    tick=paper_setup.tick(slot, stream) if is_shown else None,
+                    settings=paper_setup.settings(
+                        slot, paper_setup.tick(slot, stream) if is_shown else None
+                    ),
                     measure=series_and_overload if is_shown else None,
                 )
                 for name, grouping in paper_setup.groupings(VIRTUAL, *SHOWN).items()
@@ -46,12 +47,12 @@ def configurations(scale: Scale) -> list[Configuration]:
     return made
 
 
-def series_and_overload(configuration: Configuration, outcome: Outcome) -> list[Measured]:
+def series_and_overload(configuration: Configuration, outcome: Outcome) -> list[MetricValue]:
     """Everything over time, and whether overloaded workers own too many virtual workers."""
     return series(configuration, outcome) + overloaded(configuration, outcome)
 
 
-def overloaded(configuration: Configuration, outcome: Outcome) -> list[Measured]:
+def overloaded(configuration: Configuration, outcome: Outcome) -> list[MetricValue]:
     """Of the workers with more than (1 + epsilon) of their fair load, those that own enough.
 
     The analysis says that all of them own at least their optimal number of virtual workers.
@@ -68,7 +69,7 @@ def overloaded(configuration: Configuration, outcome: Outcome) -> list[Measured]
     optimal = fair * owned.sum(axis=1, keepdims=True)
     enough = (owned >= optimal) & over
     part = float(enough.sum() / over.sum()) if over.any() else math.nan
-    return [Measured("overloaded_that_own_enough", part)]
+    return [MetricValue("overloaded_that_own_enough", part)]
 
 
 def claims(results: Results) -> list[Claim]:
@@ -184,7 +185,7 @@ EXPERIMENT = Experiment(
         *panels({"dataset": "wp", "cluster": paper_setup.machines(FAST, TIMES)}, "wp, {3,5}"),
         *(
             Panel("latency_p99", "cluster", "p99 latency, s", "z", f"wp, {name}", kind="heat",
-                  where={"dataset": "wp", "scheme": name}, log_y=True)
+                  where={"dataset": "wp", "scheme": name}, log="y")
             for name in ("KG", "SG", paper_setup.STEADY)
         ),
     ),

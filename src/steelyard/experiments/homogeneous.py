@@ -29,9 +29,11 @@ def configurations(scale: Scale) -> list[Configuration]:
                         stream=stream,
                         cluster=paper_setup.cluster(stream, workers),
                         grouping=grouping,
-                        slot=slot,
-                        tick=paper_setup.tick(slot, stream) if is_shown else None,
-                        period=slot * 60 if is_shown else None,
+                        settings=paper_setup.settings(
+                            slot,
+                            paper_setup.tick(slot, stream) if is_shown else None,
+                            period=slot * 60 if is_shown else None,
+                        ),
                         measure=series if is_shown else None,
                     )
                 )
@@ -171,12 +173,12 @@ EXPERIMENT = Experiment(
     "memory than CH. Over time, at 80 % load, queues and latency grow under KG and not under CG.",
     configurations=configurations,
     panels=(
-        Panel("imbalance", "workers", "imbalance", "workers", "wp", kind="bars", log_y=True,
+        Panel("imbalance", "workers", "imbalance", "workers", "wp", kind="bars", log="y",
               where={"dataset": "wp"}),
         Panel("memory", "workers", "memory, per key", "workers", "wp", kind="bars",
-              where={"dataset": "wp"}, log_y=True),
+              where={"dataset": "wp"}, log="y"),
         Panel("latency_p99", "workers", "p99 latency, s", "workers", "wp, 80 % load", kind="bars",
-              where={"dataset": "wp"}, log_y=True),
+              where={"dataset": "wp"}, log="y"),
         *panels({"dataset": "wp", "workers": SHOWN, "scheme": ["KG", "SG", "CG"]}),
     ),
     claims=claims,

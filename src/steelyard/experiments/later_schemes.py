@@ -36,7 +36,7 @@ def configurations(scale: Scale) -> list[Configuration]:
             stream=stream,
             cluster=paper_setup.cluster(stream, bins),
             grouping=Direct(scheme),
-            slot=stream.seconds / (30 if scale.is_small else SLOTS),
+            settings=paper_setup.settings(stream.seconds / (30 if scale.is_small else SLOTS)),
         )
         for stream in streams
         for bins in BINS
@@ -97,12 +97,12 @@ EXPERIMENT = Experiment(
     configurations=configurations,
     panels=(
         *(
-            Panel("memory", "skew", "memory, per key", "skew z", f"{bins:,} bins", log_y=True,
+            Panel("memory", "skew", "memory, per key", "skew z", f"{bins:,} bins", log="y",
                   where={"workers": bins, "dataset": "zf"})
             for bins in BINS
         ),
         *(
-            Panel("imbalance", "skew", "imbalance", "skew z", log_y=True, limits=(1e-5, 1e3),
+            Panel("imbalance", "skew", "imbalance", "skew z", log="y", limits=(1e-5, 1e3),
                   where={"workers": bins, "dataset": "zf"})
             for bins in BINS
         ),

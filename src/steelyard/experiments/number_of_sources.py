@@ -21,8 +21,7 @@ def configurations(scale: Scale) -> list[Configuration]:
             stream=stream,
             cluster=paper_setup.cluster(stream, workers),
             grouping=paper_setup.consistent(paper_setup.PAPER, VIRTUAL),
-            sources=sources,
-            slot=stream.seconds / SLOTS,
+            settings=paper_setup.settings(stream.seconds / SLOTS, sources=sources),
         )
         for stream in paper_setup.both(scale)
         for workers in paper_setup.WORKERS
@@ -71,7 +70,7 @@ EXPERIMENT = Experiment(
     configurations=configurations,
     panels=tuple(
         Panel(metric, "workers", label, "workers", dataset, kind="bars", lines="sources",
-              log_y=True, where={"dataset": dataset})
+              log="y", where={"dataset": dataset})
         for dataset in ("wp", "zf")
         for metric, label in (("imbalance", "imbalance"), ("memory", "memory, per key"))
     ),

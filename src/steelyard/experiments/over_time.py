@@ -2,7 +2,8 @@
 
 import math
 
-from steelyard.experiments.experiment import Panel
+from steelyard.experiments.configuration import Configuration
+from steelyard.experiments.experiment import Experiment, Panel
 from steelyard.experiments.results import Results
 
 _PANELS = (
@@ -23,9 +24,31 @@ def panels(where: dict[str, object], title: str = "", lines: str = "scheme") -> 
             title,
             lines=lines,
             where=where,
-            log_y=metric != "utilisation_max_min",
+            log="" if metric == "utilisation_max_min" else "y",
         )
         for metric, label in _PANELS
+    )
+
+
+def figure_of(configuration: Configuration) -> Experiment:
+    """How to draw one simulation: what the paper plots over time, and more."""
+    panels = (
+        ("queue_length", "messages waiting", "y"),
+        ("latency_p99", "p99 latency, s", "y"),
+        ("utilisation_max", "utilisation of the busiest", ""),
+        ("queue_length_max_min", "queue length, max - min", "y"),
+        ("latency_max_min", "latency, max - min, s", "y"),
+        ("utilisation_max_min", "utilisation, max - min", ""),
+    )
+    return Experiment(
+        name="simulate",
+        title=configuration.title,
+        said="",
+        configurations=lambda _: [configuration],
+        panels=tuple(
+            Panel(metric, "time", label, "hours", log=log) for metric, label, log in panels
+        ),
+        claims=lambda _: [],
     )
 
 

@@ -19,7 +19,14 @@ from steelyard.schemes import (
     Shuffle,
     TwoChoices,
 )
-from steelyard.simulator import Cluster, ConsistentGrouping, Direct, Grouping, Plans
+from steelyard.simulator import (
+    Cluster,
+    ConsistentGrouping,
+    Direct,
+    Grouping,
+    Plans,
+    SimulationSettings,
+)
 
 EPSILON = 0.01
 LOAD = 0.8
@@ -104,6 +111,16 @@ def tick(of_slot: float, stream: Dataset) -> float:
     """A whole part of a slot, so that a series has a few hundred points."""
     parts = max(1, round(of_slot / (stream.seconds / 300)))
     return of_slot / parts
+
+
+def settings(
+    slot: float, tick: float | None = None, *, period: float | None = None, sources: int = 1
+) -> SimulationSettings:
+    """Settings of an experiment: overload is allowed.
+
+    Experiments show what key grouping does where it is too much for a worker.
+    """
+    return SimulationSettings(sources, slot, tick, period, overload=True)
 
 
 def machines(fast: int, times: float) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from steelyard.experiments.configuration import Configuration, Measured
+from steelyard.experiments.configuration import Configuration, MetricValue
 
 COLUMNS = [
     "experiment",
@@ -28,9 +28,9 @@ COLUMNS = [
 """Of every table; `cluster` tells which machines are faster, as {y,z}."""
 
 
-def as_table(configuration: Configuration, measured: Iterable[Measured]) -> pd.DataFrame:
+def as_table(configuration: Configuration, measured: Iterable[MetricValue]) -> pd.DataFrame:
     """The numbers of one configuration, with its labels and its id."""
-    table = pd.DataFrame(list(measured), columns=list(Measured._fields))
+    table = pd.DataFrame(list(measured), columns=list(MetricValue._fields))
     for name, value in configuration.labels.items():
         table[name] = value
     table["configuration"] = configuration.id

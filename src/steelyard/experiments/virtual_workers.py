@@ -23,8 +23,7 @@ def configurations(scale: Scale) -> list[Configuration]:
                 cluster=paper_setup.cluster(stream, WORKERS, FAST, TIMES),
                 grouping=paper_setup.consistent(name, count),
                 cluster_name=paper_setup.machines(FAST, TIMES),
-                slot=slot,
-                tick=paper_setup.tick(slot, stream),
+                settings=paper_setup.settings(slot, paper_setup.tick(slot, stream)),
                 measure=series,
             )
             for count in COUNTS

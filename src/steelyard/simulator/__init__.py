@@ -3,12 +3,13 @@
 It drives the same schemes, assignments and delegations that run on Spark.
 """
 
-from steelyard.datasets.stream import ArrayStream, Chunk, Stream
+from steelyard.datasets.message_stream import ArrayStream, Chunk, Stream
 from steelyard.simulator.cluster import Change, Cluster
 from steelyard.simulator.grouping import ConsistentGrouping, Direct, Grouping, Plans
 from steelyard.simulator.outcome import Outcome, spread_over_workers
 from steelyard.simulator.service import Deterministic, Exponential, PerKey, Service
 from steelyard.simulator.simulation import simulate
+from steelyard.simulator.simulation_settings import SimulationSettings
 
 __all__ = [
     "ArrayStream",
@@ -24,6 +25,7 @@ __all__ = [
     "PerKey",
     "Plans",
     "Service",
+    "SimulationSettings",
     "Stream",
     "simulate",
     "spread_over_workers",

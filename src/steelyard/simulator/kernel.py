@@ -5,7 +5,7 @@ queue of messages has to be kept. What is kept are the acknowledgements that wil
 source: the first of each slot from each worker to each source.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,51 @@ _LOWEST_LATENCY = 2.0**-20
 _FIRST_BIN = (1023 - 20) << 5
 
 
-class Workers(NamedTuple):
-    """What the workers are doing."""
+class Arrivals(NamedTuple):
+    """The messages of one slot, in the order of their arrival."""
+
+    first_message: int
+    """The number of the first one in the whole stream."""
+    keys: NDArray[np.uint32]
+    times: Floats
+    bins: NDArray[np.int32]
+    """Where routers sent them; the bins of messages that arrived become their workers."""
+
+
+class SlotBounds(NamedTuple):
+    """One slot of the simulation, in seconds."""
+
+    begin: float
+    end: float
+    length: float
+    tick: float
+
+
+class SpeedTable(NamedTuple):
+    """The speeds of the workers over time."""
+
+    begins: Floats
+    """When each row begins to hold, rising from 0."""
+    service_times: Floats
+    """Seconds for a unit of work, by row and worker."""
+
+
+class WorkTable(NamedTuple):
+    """The work of each message, in units."""
+
+    by_key: Floats
+    """Empty where work does not depend on the key."""
+    is_random: bool
+    seed: np.uint64
+
+
+class WorkerClocks(NamedTuple):
+    """Until when each worker has work, and how it spent the slot."""
 
     free_at: Floats
     """When a worker will have finished all that it has."""
     era: Counts
-    """The row of the timetable of speeds that `free_at` falls into."""
+    """The row of the table of speeds that `free_at` falls into."""
     tick: Counts
     """The tick that `free_at` falls into; what ends with a tick is not queued after it."""
     tick_end: Floats
@@ -37,6 +75,18 @@ class Workers(NamedTuple):
     """Seconds without work in this slot, so far."""
     work_seconds: Floats
     """Seconds that this slot's arrivals will take."""
+
+    @classmethod
+    def start(cls, workers: int, tick: float) -> Self:
+        """Workers that have done nothing yet."""
+        return cls(
+            free_at=np.zeros(workers),
+            era=np.zeros(workers, np.int64),
+            tick=np.zeros(workers, np.int64),
+            tick_end=np.full(workers, float(tick)),
+            idle=np.zeros(workers),
+            work_seconds=np.zeros(workers),
+        )
 
 
 class Tally(NamedTuple):
@@ -51,10 +101,26 @@ class Tally(NamedTuple):
     """By tick and latency bin."""
     held: NDArray[np.unsignedinteger]
     """A bit for each key and worker: it has held this key; 16 bits each for few workers."""
-    fresh: NDArray[np.uint64]
+    fresh: NDArray[np.unsignedinteger]
     """The same since the last periodic aggregation; empty if there is none."""
     partials: Counts
     """Partial states since the last aggregation, by worker."""
+
+    @classmethod
+    def empty(cls, ticks: int, workers: int, keys: int, *, aggregated: bool) -> Self:
+        """Nothing is counted yet."""
+        words = (workers + 63) // 64
+        bits = np.uint16 if workers <= 16 else np.uint64  # less to fetch from memory
+        return cls(
+            arrivals=np.zeros((ticks + 1, workers), np.int64),
+            finishes=np.zeros((ticks + 1, workers), np.int64),
+            latency=np.zeros((ticks + 1, workers)),
+            new_keys=np.zeros((ticks + 1, workers), np.int64),
+            latencies=np.zeros((ticks + 1, LATENCY_BINS), np.int32),
+            held=np.zeros((keys, words), bits),
+            fresh=np.zeros((keys if aggregated else 0, words), bits),
+            partials=np.zeros(workers, np.int64),
+        )
 
 
 class Acknowledgements(NamedTuple):
@@ -72,6 +138,30 @@ class Acknowledgements(NamedTuple):
 
     At one and the same time messages finish first, then a slot ends, then messages arrive.
     """
+    may_move: NDArray[np.bool_]
+    """By worker: an acknowledgement of it may move a virtual worker in this slot."""
+
+    @classmethod
+    def empty(cls, workers: int, listeners: int, slot: float) -> Self:
+        """None is on its way; `listeners` sources wait for those of every worker."""
+        pairs = workers * listeners
+        return cls(
+            times=np.zeros(4 * pairs),
+            pairs=np.zeros(4 * pairs, np.int64),
+            size=np.zeros(2, np.int64),
+            due=np.zeros(max(1, pairs), np.int64),  # a pair brings news once a slot, as a rule
+            news_from=np.full(pairs, float(slot)),  # there is no report before the first slot's end
+            may_move=np.zeros(workers, np.bool_),
+        )
+
+    def with_room(self) -> Self:
+        """The same, with a longer heap where this one is full."""
+        if not self.times.size or self.size[0] < self.times.size:
+            return self
+        longer = 2 * self.times.size
+        return self._replace(
+            times=np.resize(self.times, longer), pairs=np.resize(self.pairs, longer)
+        )
 
 
 @compiled
@@ -118,19 +208,20 @@ def _pop(acks: Any) -> Any:
 
 
 @compiled
-def _finish(workers: Any, w: Any, start: Any, work: Any, begins: Any, paces: Any) -> Any:
+def _finish(workers: Any, w: Any, start: Any, work: Any, speeds: Any) -> Any:
     """When work that starts at a time ends, through all changes of speed on the way."""
+    begins, service_times = speeds.begins, speeds.service_times
     if begins.size == 1:
-        return start + work * paces[0, w]
+        return start + work * service_times[0, w]
     era = workers.era[w]
     while era + 1 < begins.size and begins[era + 1] <= start:
         era += 1
-    end = start + work * paces[era, w]
+    end = start + work * service_times[era, w]
     while era + 1 < begins.size and end > begins[era + 1]:
-        work -= (begins[era + 1] - start) / paces[era, w]
+        work -= (begins[era + 1] - start) / service_times[era, w]
         start = begins[era + 1]
         era += 1
-        end = start + work * paces[era, w]
+        end = start + work * service_times[era, w]
     workers.era[w] = era
     return end
 
@@ -200,7 +291,7 @@ def _remember(keys: Any, times: Any, chosen: Any, tick: Any, row: Any, tally: An
 
 
 @compiled
-def _collect(acks: Any, until: Any, stirs: Any, sources: Any) -> Any:
+def _collect(acks: Any, until: Any, sources: Any) -> Any:
     """Move what is due from the heap to `due`, up to the first that may move a virtual worker.
 
     True if there is such a one, or no more room: the simulation must hand them over before
@@ -210,7 +301,7 @@ def _collect(acks: Any, until: Any, stirs: Any, sources: Any) -> Any:
         pair = _pop(acks)
         acks.due[acks.size[1]] = pair
         acks.size[1] += 1
-        if stirs[pair // sources] or acks.size[1] == acks.due.size:
+        if acks.may_move[pair // sources] or acks.size[1] == acks.due.size:
             return True
     return False
 
@@ -218,21 +309,11 @@ def _collect(acks: Any, until: Any, stirs: Any, sources: Any) -> Any:
 @compiled
 def advance(
     position: Any,
-    first_message: Any,
-    keys: Any,
-    times: Any,
-    bins: Any,
+    arrivals: Any,
     owners: Any,
-    begins: Any,
-    paces: Any,
     slot: Any,
-    slot_start: Any,
-    slot_end: Any,
-    tick: Any,
-    key_work: Any,
-    random_work: Any,
-    seed: Any,
-    stirs: Any,
+    speeds: Any,
+    work_table: Any,
     workers: Any,
     tally: Any,
     acks: Any,
@@ -242,6 +323,8 @@ def advance(
     It stops for an acknowledgement that may move a virtual worker, and for want of room in the
     heap. The bins of messages that arrived are replaced by their workers.
     """
+    keys, times, bins = arrivals.keys, arrivals.times, arrivals.bins
+    first_message = arrivals.first_message
     sources = owners.shape[0]
     after_end = tally.arrivals.shape[0] - 1
     listening = acks.news_from.size > 0
@@ -251,7 +334,7 @@ def advance(
         now = times[i]
         if listening:
             is_due = acks.size[0] > 0 and acks.times[0] <= now
-            if (is_due and _collect(acks, now, stirs, sources)) or acks.size[0] == acks.times.size:
+            if (is_due and _collect(acks, now, sources)) or acks.size[0] == acks.times.size:
                 stopped = i
                 break
         # Unsigned numbers: no check whether they count from the end.
@@ -259,19 +342,19 @@ def advance(
         bins[i] = w
 
         work = 1.0
-        if key_work.size > 0:
-            work = key_work[keys[i]]
-        if random_work:
-            work = exponential_work(seed, first_message + i)
+        if work_table.by_key.size > 0:
+            work = work_table.by_key[keys[i]]
+        if work_table.is_random:
+            work = exponential_work(work_table.seed, first_message + i)
         start = workers.free_at[w]
-        workers.idle[w] += max(0.0, now - max(start, slot_start))
+        workers.idle[w] += max(0.0, now - max(start, slot.begin))
         start = max(start, now)
-        end = _finish(workers, w, start, work, begins, paces)
+        end = _finish(workers, w, start, work, speeds)
         workers.free_at[w] = end
         workers.work_seconds[w] += end - start
 
         if end > workers.tick_end[w] or now >= workers.tick_end[w]:
-            _turn_over(workers, w, now, end, tick, after_end)
+            _turn_over(workers, w, now, end, slot.tick, after_end)
         row = np.uintp(workers.tick[w])
         tally.finishes[row, w] += 1
         tally.latency[row, w] += end - now
@@ -280,15 +363,15 @@ def advance(
         if listening:
             pair = np.int64(w) * sources + source
             if end > acks.news_from[pair]:
-                acks.news_from[pair] = np.ceil(end / slot) * slot
+                acks.news_from[pair] = np.ceil(end / slot.length) * slot.length
                 _push(acks, end, pair)
         source += 1
         if source == sources:
             source = 0
     done = slice(position, stopped)
-    first_row = np.int64(slot_start / tick + 0.5)
-    _remember(keys[done], times[done], bins[done], tick, first_row, tally)
+    first_row = np.int64(slot.begin / slot.tick + 0.5)
+    _remember(keys[done], times[done], bins[done], slot.tick, first_row, tally)
     is_over = stopped == times.size
     if is_over and listening:
-        is_over = not _collect(acks, slot_end, stirs, sources)
+        is_over = not _collect(acks, slot.end, sources)
     return stopped, is_over

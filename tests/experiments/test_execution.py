@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from steelyard import experiments
-from steelyard.experiments.reproduction import Store, finished, reproduce
+from steelyard.experiments.execution import ResultStore, finished, reproduce
 from steelyard.experiments.results import COLUMNS
 
 pytestmark = pytest.mark.slow
@@ -123,7 +123,7 @@ def test_claims_are_a_table(reproduced):
 def test_what_is_done_is_not_done_again(spark, reproduced):
     """A run that lacks a configuration runs that one; a part that is damaged is left out."""
     chosen = [experiments.named(name) for name in ("epsilon", "dynamic")]
-    store = Store(reproduced.folder, "dynamic")
+    store = ResultStore(reproduced.folder, "dynamic")
     table = store.read()
     lost = table["configuration"].unique()[3]
     path = reproduced.folder / "dynamic.parquet"

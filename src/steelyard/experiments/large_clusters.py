@@ -3,7 +3,7 @@
 import math
 
 from steelyard.experiments import paper_setup
-from steelyard.experiments.configuration import Configuration, Measured
+from steelyard.experiments.configuration import Configuration, MetricValue
 from steelyard.experiments.experiment import Experiment, Panel, Scale
 from steelyard.experiments.results import Claim, Results
 from steelyard.simulator import Direct, Outcome, Plans
@@ -38,8 +38,7 @@ def _delegated(workers: int, sources: int) -> Configuration:
         cluster=paper_setup.cluster(stream, workers, fast=workers * 3 // 10, times=5),
         grouping=paper_setup.consistent(paper_setup.STEADY, VIRTUAL),
         cluster_name="3 of 10 are 5 times as fast",
-        sources=sources,
-        slot=60.0,
+        settings=paper_setup.settings(60.0, sources=sources),
         measure=control,
     )
 
@@ -52,26 +51,26 @@ def _planned(workers: int) -> Configuration:
         stream=stream,
         cluster=paper_setup.cluster(stream, workers),
         grouping=Direct(Plans(paper_setup.EPSILON, buckets=max(8192, 8 * workers))),
-        slot=60.0,
+        settings=paper_setup.settings(60.0),
         measure=control,
     )
 
 
-def control(_: Configuration, outcome: Outcome) -> list[Measured]:
+def control(_: Configuration, outcome: Outcome) -> list[MetricValue]:
     """What travels to keep the balance, and how good it is in the end."""
     last = outcome.every(outcome.slot).utilisation[-10:].mean(axis=0)
     settled = outcome.converged_after(over=5)
     measured = [
-        Measured("slots_to_settle", math.nan if settled is None else float(settled)),
-        Measured("signals_per_slot", float(outcome.signals.mean())),
-        Measured("control_bytes_per_slot", float(outcome.signals.mean() * REPORT_BYTES)),
-        Measured("late_imbalance", float(last.max() / last.mean() - 1)),
+        MetricValue("slots_to_settle", math.nan if settled is None else float(settled)),
+        MetricValue("signals_per_slot", float(outcome.signals.mean())),
+        MetricValue("control_bytes_per_slot", float(outcome.signals.mean() * REPORT_BYTES)),
+        MetricValue("late_imbalance", float(last.max() / last.mean() - 1)),
     ]
     if outcome.plan is not None:
         size = len(outcome.plan.to_json())
         measured += [
-            Measured("plan_bytes", float(size)),
-            Measured("control_bytes_per_slot", float(size)),
+            MetricValue("plan_bytes", float(size)),
+            MetricValue("control_bytes_per_slot", float(size)),
         ]
     return [m for m in measured if m.value or m.metric != "control_bytes_per_slot"]
 
@@ -129,17 +128,17 @@ EXPERIMENT = Experiment(
     configurations=configurations,
     panels=(
         Panel("slots_to_settle", "workers", "slots to converge, means of 5", "workers", "1 source",
-              log_x=True, where={"sources": 1, "scheme": paper_setup.STEADY}),
+              log="x", where={"sources": 1, "scheme": paper_setup.STEADY}),
         Panel("control_bytes_per_slot", "workers", "control bytes a slot", "workers", "1 source",
-              log_x=True, log_y=True, where={"sources": 1}),
+              log="xy", where={"sources": 1}),
         Panel("memory", "workers", "memory, per key", "workers", "1 source",
-              log_x=True, log_y=True, where={"sources": 1}),
+              log="xy", where={"sources": 1}),
         Panel("slots_to_settle", "sources", "slots to converge, means of 5", "sources",
-              "100 workers", log_x=True, where={"workers": 100, "scheme": paper_setup.STEADY}),
+              "100 workers", log="x", where={"workers": 100, "scheme": paper_setup.STEADY}),
         Panel("signals_per_slot", "sources", "signals a slot", "sources", "100 workers",
-              log_x=True, log_y=True, where={"workers": 100, "scheme": paper_setup.STEADY}),
+              log="xy", where={"workers": 100, "scheme": paper_setup.STEADY}),
         Panel("memory", "sources", "memory, per key", "sources", "100 workers",
-              log_x=True, where={"workers": 100, "scheme": paper_setup.STEADY}),
+              log="x", where={"workers": 100, "scheme": paper_setup.STEADY}),
     ),
     claims=claims,
 )  # fmt: skip

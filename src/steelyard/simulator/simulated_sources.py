@@ -16,7 +16,7 @@ from steelyard.schemes import Router, Scheme
 from steelyard.simulator.grouping import ConsistentGrouping, Grouping, Plans
 
 
-class Sources:
+class SimulatedSources:
     """Messages go to the sources in turn; each decides by what it has seen itself."""
 
     def __init__(self, grouping: Grouping, sources: int, workers: int, seed: int) -> None:
@@ -77,7 +77,7 @@ class Sources:
         return moves
 
     @property
-    def are_stirred(self) -> bool:
+    def have_pending_giver(self) -> bool:
         """Whether a source has a busy worker that waits to give."""
         return any(side.is_stirred for side in self._sides)
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from steelyard.experiments import named
-from steelyard.experiments.configuration import Configuration, Measured, run
+from steelyard.experiments.configuration import Configuration, MetricValue, run
 from steelyard.experiments.experiment import Experiment, Scale
 from steelyard.experiments.results import COLUMNS, Results, as_table
 
@@ -26,7 +26,7 @@ _LEAST_SECONDS = 2.0
 Progress = Callable[[int], None]
 
 
-class Store:
+class ResultStore:
     """The results of one experiment in a folder: parts while it runs, one table in the end."""
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -43,7 +43,7 @@ class Store:
             return pd.DataFrame(columns=[*COLUMNS, "configuration"])
         return pd.concat(tables, ignore_index=True)
 
-    def add(self, configuration: Configuration, measured: Sequence[Measured]) -> None:
+    def add(self, configuration: Configuration, measured: Sequence[MetricValue]) -> None:
         """Keep the results of a configuration; written whole or not at all."""
         self._parts.mkdir(parents=True, exist_ok=True)
         path = self._parts / f"{configuration.id}.parquet"
@@ -87,7 +87,7 @@ def reproduce(
 
     folder.mkdir(parents=True, exist_ok=True)
     wanted = {e.name: e.configurations(scale) for e in experiments}
-    stores = {name: Store(folder, name) for name in wanted}
+    stores = {name: ResultStore(folder, name) for name in wanted}
     missing = [c for name in wanted for c in _missing(wanted[name], stores[name])]
     progress(sum(map(len, wanted.values())) - len(missing))
     at_once = parallelism(spark)
@@ -105,7 +105,7 @@ def finished(folder: Path, scale: Scale, names: Sequence[str]) -> dict[str, Resu
     """The results of those experiments that a folder has whole, at this scale."""
     found = {}
     for name in names:
-        store = Store(folder, name)
+        store = ResultStore(folder, name)
         configurations = named(name).configurations(scale)
         if store.has_all(configurations):
             found[name] = Results(store.finish(configurations))
@@ -121,7 +121,7 @@ def _read(file: Path) -> pd.DataFrame | None:
         return None
 
 
-def _missing(configurations: Sequence[Configuration], store: Store) -> list[Configuration]:
+def _missing(configurations: Sequence[Configuration], store: ResultStore) -> list[Configuration]:
     known = set(store.read()["configuration"])
     return [c for c in configurations if c.id not in known]
 

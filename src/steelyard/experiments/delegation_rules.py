@@ -8,7 +8,7 @@ import pandas as pd
 
 from steelyard.delegation import Measure, Measurement, PaperRules, Rules, SteadyRules, Work
 from steelyard.experiments import paper_setup
-from steelyard.experiments.configuration import Configuration, Measured
+from steelyard.experiments.configuration import Configuration, MetricValue
 from steelyard.experiments.experiment import Experiment, Panel, Scale
 from steelyard.experiments.results import Claim, Results
 from steelyard.schemes import RandomChoices
@@ -77,19 +77,18 @@ def _made(
         cluster=paper_setup.cluster(stream, WORKERS, *cell),
         grouping=ConsistentGrouping(RandomChoices(paper_setup.EPSILON), virtual_workers, rules),
         cluster_name=paper_setup.machines(*cell),
-        sources=sources,
-        slot=60.0,
+        settings=paper_setup.settings(60.0, sources=sources),
         measure=when_settled,
     )
 
 
-def when_settled(configuration: Configuration, outcome: Outcome) -> list[Measured]:
+def when_settled(configuration: Configuration, outcome: Outcome) -> list[MetricValue]:
     """Moves a slot and source in the last quarter of the time; slots until means are settled."""
     last = outcome.moves[-(outcome.moves.size // 4) :]
     settled = outcome.converged_after(over=5)
     return [
-        Measured("late_moves", float(last.mean()) / configuration.sources),
-        Measured("slots_to_settle", math.nan if settled is None else float(settled)),
+        MetricValue("late_moves", float(last.mean()) / configuration.simulation_settings.sources),
+        MetricValue("slots_to_settle", math.nan if settled is None else float(settled)),
     ]
 
 
@@ -189,9 +188,9 @@ EXPERIMENT = Experiment(
             for name in RULES
         ),
         Panel("slots_to_converge", "virtual_workers", "slots to converge", "virtual workers each",
-              "{3,5}", log_x=True, log_y=True, where={"cluster": "{3,5}", "sources": 1}),
+              "{3,5}", log="xy", where={"cluster": "{3,5}", "sources": 1}),
         Panel("slots_to_settle", "sources", "slots to converge, means of 5", "sources", "{3,5}",
-              log_x=True, where={"cluster": "{3,5}", "virtual_workers": 100}),
+              log="x", where={"cluster": "{3,5}", "virtual_workers": 100}),
     ),
     claims=claims,
     columns=2,

@@ -86,11 +86,11 @@ class FileStream:
         return ArrayStream(rank[numbers], times[: self.messages] - times[0])
 
 
-Source = Dataset | FileStream
+InputStream = Dataset | FileStream
 
 
 @lru_cache(maxsize=1)
-def opened(stream: Source) -> Stream:
+def opened(stream: InputStream) -> Stream:
     """The messages of a stream, in memory unless there are too many."""
     if isinstance(stream, FileStream):
         return stream.open()
@@ -110,7 +110,7 @@ def opened(stream: Source) -> Stream:
 
 
 @lru_cache(maxsize=4)
-def hottest_key(stream: Source) -> int:
+def hottest_key(stream: InputStream) -> int:
     """The key that most messages have."""
     messages = opened(stream)
     counts = np.zeros(messages.keys, np.int64)

@@ -1,0 +1,290 @@
+"""The flat options of one simulation, from flags or a file.
+
+Options enter by name and are checked; a configuration leaves, which runs like any other.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+from steelyard import datasets, schemes
+from steelyard.datasets import Dataset
+from steelyard.datasets.loading import OnMalformed
+from steelyard.delegation import PaperRules, SteadyRules
+from steelyard.experiments.configuration import Configuration, series
+from steelyard.experiments.input_streams import FileStream, InputStream
+from steelyard.experiments.paper_setup import machines
+from steelyard.simulator import (
+    Cluster,
+    ConsistentGrouping,
+    Direct,
+    Exponential,
+    Grouping,
+    Plans,
+    SimulationSettings,
+)
+from steelyard.validation import require_between, require_whole
+
+SCHEMES = ("cg", "plans", *schemes.names())
+RULES = {"steady": SteadyRules(), "paper": PaperRules()}
+SERVICES = ("deterministic", "exponential")
+_CHANGE = re.compile(r"(\d+),(\d+(?:\.\d+)?)@(\d+)")
+
+
+@dataclass(frozen=True)
+class DatasetOptions:
+    """Which data set, and how much of it."""
+
+    dataset: str = "wp"
+    fraction: float = 0.05
+    skew: float | None = None
+    drift: int | None = None
+
+    def stream(self, seed: int) -> Dataset:
+        """The data set."""
+        return datasets.named(
+            self.dataset, fraction=self.fraction, skew=self.skew, drift=self.drift, seed=seed
+        )
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """Files of messages instead of a data set."""
+
+    input: str | None = None
+    format: str | None = None
+    key: str | None = None
+    time: str | None = None
+    on_malformed: OnMalformed = "stop"
+
+    def __post_init__(self) -> None:
+        if (self.input is None) != (self.format is None):
+            raise ValueError("input and format belong together: give both, or none")
+
+    def stream(self) -> FileStream | None:
+        """The messages of the files; None where no file is named."""
+        if self.input is None or self.format is None:
+            return None
+        return FileStream.of(
+            self.input, self.format, key=self.key, time=self.time, on_malformed=self.on_malformed
+        )
+
+
+@dataclass(frozen=True)
+class GroupingOptions:
+    """How sources choose the worker of a message."""
+
+    scheme: str = "cg"
+    epsilon: float | None = None
+    virtual_workers: int = 0
+    rules: str = "steady"
+
+    def __post_init__(self) -> None:
+        require_whole("virtual_workers", self.virtual_workers, least=0)
+        _require_one_of("scheme", self.scheme, SCHEMES)
+        _require_one_of("rules", self.rules, RULES)
+        self.grouping()  # refuses what does not go together
+
+    def grouping(self) -> Grouping:
+        """The grouping."""
+        settings: dict[str, Any] = {} if self.epsilon is None else {"epsilon": self.epsilon}
+        name = "porc" if self.scheme == "cg" else self.scheme
+        scheme = Plans(**settings) if name == "plans" else schemes.named(name, **settings)
+        virtual = self.virtual_workers or (100 if self.scheme == "cg" else 0)
+        return ConsistentGrouping(scheme, virtual, RULES[self.rules]) if virtual else Direct(scheme)
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """The machines, and how much of what they can do the stream needs.
+
+    >>> ClusterOptions(fast=3, times=5).name
+    '{3,5}'
+    >>> ClusterOptions(load=1.2)
+    Traceback (most recent call last):
+    ...
+    ValueError: load must be at most 1, or queues grow for ever, unless overload is said; got 1.2
+    """
+
+    workers: int = 10
+    fast: int = 0
+    times: float = 1.0
+    speeds: tuple[float, ...] = ()
+    """One for each worker, instead of `workers`, `fast` and `times`; only their ratios count."""
+    then: tuple[str, ...] = ()
+    load: float = 0.8
+    overload: bool = False
+
+    def __post_init__(self) -> None:
+        require_between("load", self.load, above=0)
+        if self.load > 1 and not self.overload:
+            raise ValueError(
+                "load must be at most 1, or queues grow for ever, unless overload is said; "
+                f"got {self.load}"
+            )
+        self.cluster(rate=1.0)  # what this refuses is better known before a long stream is made
+
+    @property
+    def name(self) -> str:
+        """The name of the cluster in results: {y,z}, or speeds, and its changes."""
+        changes = "".join(f" {{{change.split('@')[0]}}}" for change in self.then)
+        if self.speeds:
+            return ":".join(f"{speed:g}" for speed in self.speeds[:8]) + changes
+        return (machines(self.fast, self.times) if self.fast else "equal") + changes
+
+    def cluster(self, rate: float) -> Cluster:
+        """The cluster for a stream of this rate, in messages per second."""
+        cluster = self._at_the_start(rate / self.load)
+        for change in self.then:
+            found = _CHANGE.fullmatch(str(change).replace(" ", ""))
+            if not found:
+                raise ValueError(
+                    f"then must be written as fast,times@message, as in 5,4@6000000; got {change!r}"
+                )
+            fast, times, message = found.groups()
+            cluster = cluster.then(fast=int(fast), times=float(times), at_message=int(message))
+        return cluster
+
+    def _at_the_start(self, total: float) -> Cluster:
+        if not self.speeds:
+            return Cluster.machines(self.workers, fast=self.fast, times=self.times, total=total)
+        Cluster(self.speeds)  # refuses a speed of 0, and text
+        whole = sum(self.speeds)
+        return Cluster(tuple(speed / whole * total for speed in self.speeds))
+
+
+@dataclass(frozen=True)
+class SlotOptions:
+    """Slots, sources and service times; lengths are numbers of slots."""
+
+    sources: int = 1
+    slots: int = 0
+    quiet: int = 0
+    """Slots at the start without reports."""
+    period: int = 0
+    service: str = "deterministic"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_whole("slots", self.slots, least=0)
+        require_whole("quiet", self.quiet, least=0)
+        require_whole("period", self.period, least=0)
+        require_whole("sources", self.sources, least=1)
+        _require_one_of("service", self.service, SERVICES)
+
+    def settings(self, stream: InputStream, *, overload: bool) -> SimulationSettings:
+        """The settings of a simulation of this stream."""
+        slots = self.slots or max(1, min(1440, stream.messages // 4000))
+        slot = stream.seconds / slots
+        return SimulationSettings(
+            sources=self.sources,
+            slot=slot,
+            tick=slot / max(1, round(300 / slots)),
+            period=slot * self.period if self.period else None,
+            quiet=slot * self.quiet,
+            service=Exponential(self.seed) if self.service == "exponential" else None,
+            overload=overload,
+            seed=self.seed,
+        )
+
+
+@dataclass(frozen=True)
+class SimulateOptions:
+    """All options of `steelyard simulate`; the flags say what each of them means.
+
+    >>> SimulateOptions.of({"scheme": "cg", "fast": 3, "times": 5}).configuration().cluster_name
+    '{3,5}'
+    """
+
+    dataset: DatasetOptions = field(default_factory=DatasetOptions)
+    file: FileOptions = field(default_factory=FileOptions)
+    grouping: GroupingOptions = field(default_factory=GroupingOptions)
+    cluster: ClusterOptions = field(default_factory=ClusterOptions)
+    slots: SlotOptions = field(default_factory=SlotOptions)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Options by name, as they come from a file or from flags.
+
+        >>> SimulateOptions.of({"worker": 3})
+        Traceback (most recent call last):
+        ...
+        ValueError: there is no setting 'worker'; the settings are: dataset, fraction, ...
+        """
+        kinds = {
+            option.name: str(option.type) for part in _PARTS.values() for option in fields(part)
+        }
+        for name, value in given.items():
+            if name not in kinds:
+                known = ", ".join(kinds)
+                raise ValueError(f"there is no setting {name!r}; the settings are: {known}")
+            _require_kind(name, value, kinds[name])
+        return cls(**{name: _part(part, given) for name, part in _PARTS.items()})
+
+    @staticmethod
+    def read(path: Path) -> dict[str, Any]:
+        """The options in a TOML file, by name."""
+        try:
+            return tomllib.loads(path.read_text("utf-8"))
+        except OSError as error:
+            raise ValueError(f"{str(path)!r} cannot be read: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{str(path)!r} is not TOML: {error}") from error
+
+    def configuration(self) -> Configuration:
+        """The simulation that the options describe."""
+        stream = self.file.stream() or self.dataset.stream(self.slots.seed)
+        return Configuration(
+            "simulate",
+            scheme=self.grouping.scheme,
+            stream=stream,
+            cluster=self.cluster.cluster(stream.messages / stream.seconds),
+            grouping=self.grouping.grouping(),
+            cluster_name=self.cluster.name,
+            settings=self.slots.settings(stream, overload=self.cluster.overload),
+            measure=series,
+        )
+
+
+_PARTS: dict[str, type[Any]] = {
+    "dataset": DatasetOptions,
+    "file": FileOptions,
+    "grouping": GroupingOptions,
+    "cluster": ClusterOptions,
+    "slots": SlotOptions,
+}
+"""The parts of `SimulateOptions`; together their fields are the flat options, in this order."""
+
+
+def _part(part: type[Any], given: Mapping[str, Any]) -> Any:
+    """The options of one part; those that are not given keep their defaults."""
+    names = {option.name for option in fields(part)}
+    return part(**{name: _as_tuple(value) for name, value in given.items() if name in names})
+
+
+def _require_one_of(name: str, value: str, allowed: Iterable[str]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+
+
+def _require_kind(name: str, value: object, kind: str) -> None:
+    """Refuse text where a number is wanted, and the like; ranges are checked elsewhere."""
+    if "tuple" in kind:
+        wanted, fits = "a list", isinstance(value, list | tuple)
+    elif "bool" in kind:
+        wanted, fits = "true or false", isinstance(value, bool)
+    elif "float" in kind:
+        wanted, fits = "a number", isinstance(value, int | float) and not isinstance(value, bool)
+    elif "int" in kind:
+        wanted, fits = "a whole number", isinstance(value, int) and not isinstance(value, bool)
+    else:
+        wanted, fits = "text", isinstance(value, str)
+    if not fits:
+        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
