@@ -26,8 +26,14 @@ from steelyard.control.definition import Definition
 from steelyard.control.history import Slot
 from steelyard.control.store import ControlStore
 from steelyard.executor import packing, stream_source
-from steelyard.executor import stream_worker as at_work
+from steelyard.executor.merging_worker import Merging
+from steelyard.executor.period import Period
+from steelyard.executor.periodic_worker import MOST_HELD, Periodic
+from steelyard.executor.pulled_worker import Partials, Pulled
+from steelyard.executor.stateful_worker import StatefulWorker, Staying
+from steelyard.executor.stopwatch import Stopwatch
 from steelyard.executor.worker import Add, Function, Map, Worker
+from steelyard.executor.worker_output import BLOCKS, REPORT, Unpacked
 from steelyard.plans import RoutingPlan
 from steelyard.plans.task_sizes import capacities_of_tasks
 from steelyard.spark.arrow_types import aggregated_schema, arrow_schema, spark_schema
@@ -76,7 +82,7 @@ class StreamGrouped(Grouped):
     """A task that is run again gets the same messages in the same order."""
     weight: str | None
     epsilon: float
-    period: at_work.Period
+    period: Period
     windows: Windows | None
     arrived: str | None
     definition: Definition = Definition()  # noqa: RUF009  # frozen
@@ -129,7 +135,7 @@ class StreamGrouped(Grouped):
         """
         if not callable(function):
             raise TypeError(f"function must be callable, got {function!r}")
-        if self.windows is not None or self.period != at_work.Period():
+        if self.windows is not None or self.period != Period():
             raise ValueError("window and period are for aggregate: a function keeps nothing")
         arrow_schema(self._session, "map_arrow", self.frame.schema)
         kinds = self._session.createDataFrame([], schema).schema
@@ -138,7 +144,7 @@ class StreamGrouped(Grouped):
         if not self.delegated:
             made = self._pulled(self.frame.columns, work, promised, watch, kinds)
             return made.select(*map(named, promised.names))
-        staying = at_work.Staying(work, watch)
+        staying = Staying(work, watch)
         blocks = self._stay(self.frame.columns, staying, self._blocks)
         return self._unpacked(blocks, promised.types, kinds.fields)
 
@@ -189,7 +195,7 @@ class StreamGrouped(Grouped):
         everything = [*aggregators, *more]
         aggregation = Aggregation(everything, keys, schema)
         read = list(dict.fromkeys([*keys, *(c for a in everything for c in a.columns)]))
-        partials = at_work.Partials(aggregation)
+        partials = Partials(aggregation)
         kinds = spark_schema(partials.schema, self._keys)
         watch = self._watch(read)
         if self.delegated:
@@ -229,8 +235,8 @@ class StreamGrouped(Grouped):
             blocks = self._stay(read, periodic, self._blocks)
         else:
             add = Add(aggregation, _SHARD, _SHARDS)
-            blocks = self._pulled(read, add, at_work.BLOCKS, watch, self._blocks)
-        merging = stateful(at_work.Merging(aggregation, (_SHARD,), self.definition))
+            blocks = self._pulled(read, add, BLOCKS, watch, self._blocks)
+        merging = stateful(Merging(aggregation, (_SHARD,), self.definition))
         met = (
             blocks.select("bin", "block")
             .groupBy("bin")
@@ -247,18 +253,16 @@ class StreamGrouped(Grouped):
         """The columns behind the keys."""
         return list(spark_schema(wanted.result_schema).fields[len(wanted.by) :])
 
-    def _periodic(
-        self, aggregation: Aggregation, watch: at_work.Stopwatch, shard: str | None
-    ) -> at_work.Periodic:
+    def _periodic(self, aggregation: Aggregation, watch: Stopwatch, shard: str | None) -> Periodic:
         moves_watermark = self.windows is not None and self.windows.watermark is not None
-        return at_work.Periodic(
+        return Periodic(
             aggregation,
             self.period,
             self.workers,
             shard=shard,
             watch=watch,
             definition=self.definition,
-            most_held=inf if moves_watermark else at_work.MOST_HELD,
+            most_held=inf if moves_watermark else MOST_HELD,
         )
 
     # From rows to workers and their reports.
@@ -268,21 +272,21 @@ class StreamGrouped(Grouped):
         columns: Sequence[str],
         worker: Worker,
         schema: pa.Schema,
-        watch: at_work.Stopwatch,
+        watch: Stopwatch,
         kinds: StructType,
     ) -> DataFrame:
         """Every bin is a task, and whoever is free takes the next."""
         sent = self._sent(columns, called=0).select("bin", "block")
         at_workers = sent.repartitionById(self.bins, F.col("bin")).select("block")
-        pulled = shipped(at_work.Pulled(worker, schema, watch))
+        pulled = shipped(Pulled(worker, schema, watch))
         return self._reported(at_workers.mapInArrow(pulled, _with_report(kinds)))
 
-    def _stay(self, columns: Sequence[str], worker: object, kinds: StructType) -> DataFrame:
+    def _stay(self, columns: Sequence[str], worker: StatefulWorker, kinds: StructType) -> DataFrame:
         """Every worker is a partition of Spark's state, and stays where that is."""
         sent = self._sent(columns, called=self.workers)
         label = F.get(F.array(*map(F.lit, _labels(self._session, self.workers))), F.col("bin"))
         labelled = sent.select(label.alias("label"), "bin", "block", "latest")
-        processor = stateful(worker)  # type: ignore[arg-type]
+        processor = stateful(worker)
         made = labelled.groupBy("label").transformWithStateInPandas(
             processor, _with_report(kinds), "Update", "None"
         )
@@ -290,10 +294,10 @@ class StreamGrouped(Grouped):
 
     def _reported(self, made: DataFrame) -> DataFrame:
         """Take the reports out: they reach the driver with the completion of tasks."""
-        report = F.col(at_work.REPORT)
+        report = F.col(REPORT)
         observed = made.observe(f"{self._name}_workers", F.collect_list(report).alias("reports"))
         self._listen()
-        return observed.where(report.isNull()).drop(at_work.REPORT)
+        return observed.where(report.isNull()).drop(REPORT)
 
     def _unpacked(
         self, blocks: DataFrame, types: Sequence[pa.DataType], fields: Sequence[StructField]
@@ -301,7 +305,7 @@ class StreamGrouped(Grouped):
         """The rows of blocks, in these types of Arrow and then in these columns of Spark."""
         numbered = [StructField(f"c{i}", field.dataType) for i, field in enumerate(fields)]
         schema = pa.schema([(f"c{i}", kind) for i, kind in enumerate(types)])
-        unpack = shipped(at_work.Unpacked(schema))
+        unpack = shipped(Unpacked(schema))
         rows = blocks.select("block").mapInArrow(unpack, StructType(numbered))
         return rows.select(*map(_as, rows.columns, fields))
 
@@ -387,12 +391,10 @@ class StreamGrouped(Grouped):
             scheme=scheme,
         )
 
-    def _watch(self, columns: Sequence[str]) -> at_work.Stopwatch:
+    def _watch(self, columns: Sequence[str]) -> Stopwatch:
         arrived = _ARRIVED if self.arrived is not None else None
         tasks = 1 if self.delegated else self.virtual_workers
-        return at_work.Stopwatch(
-            _BUCKET, arrived, tuple(columns), self.key.names, self.workers, tasks
-        )
+        return Stopwatch(_BUCKET, arrived, tuple(columns), self.key.names, self.workers, tasks)
 
     def _listen(self) -> None:
         if self._loops:
@@ -410,7 +412,7 @@ class StreamGrouped(Grouped):
 
     @property
     def _blocks(self) -> StructType:
-        return spark_schema(at_work.BLOCKS)
+        return spark_schema(BLOCKS)
 
 
 def _as(column: str, field: StructField) -> Column:
@@ -421,7 +423,7 @@ def _as(column: str, field: StructField) -> Column:
 
 def _with_report(kinds: StructType) -> StructType:
     fields = [StructField(field.name, field.dataType) for field in kinds.fields]
-    return StructType([*fields, StructField(at_work.REPORT, StringType())])
+    return StructType([*fields, StructField(REPORT, StringType())])
 
 
 def _type_name(kind: pa.DataType) -> str:

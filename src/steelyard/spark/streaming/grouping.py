@@ -10,7 +10,7 @@ from pyspark.sql.types import TimestampType
 
 from steelyard.control.controller import Controller
 from steelyard.control.store import ControlStore
-from steelyard.executor import stream_worker as at_work
+from steelyard.executor.period import Period
 from steelyard.plans import RoutingPlan
 from steelyard.spark.columns import Key, require_columns
 from steelyard.spark.retries.repeated import Repeated, repeated
@@ -77,7 +77,7 @@ def group_stream(
             "is read; give a control path, by which the workers learn"
         )
     period = period_of(settings.period, windows)
-    if period != at_work.Period() and not delegated:
+    if period != Period() and not delegated:
         raise ValueError("period is for placement='delegated': with 'pull' workers keep nothing")
     slot = slot_length_of(settings.slot)
     store = None if settings.control is None else ControlStore(settings.control)

@@ -10,7 +10,7 @@ from pyspark.sql.types import TimestampType
 
 from steelyard.control.controller import SlotLength
 from steelyard.durations import seconds_of
-from steelyard.executor.stream_worker import Period
+from steelyard.executor.period import Period
 from steelyard.spark.columns import HIDDEN, require_columns
 from steelyard.spark.session import STATE_IN_ROCKSDB, parallelism
 from steelyard.spark.versions import warn_of_leaks
