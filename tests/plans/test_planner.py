@@ -1,46 +1,18 @@
+"""Plans from counts: balance, few copies, and staying close to the plan before."""
+
 import json
-import pickle
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.datasets import zipf_ranks
 from steelyard.hashing import buckets_of, hash_keys, mix64, spread
 from steelyard.metrics import memory_cost
 from steelyard.plans import Planner, RoutingPlan
-from steelyard.plans.routing_plan import WHOLE
-
-
-@st.composite
-def bucket_counts(draw):
-    """Counts of 64 buckets, or weights, from uniform to all in one, zeros included."""
-    skew = draw(st.floats(0, 5))
-    zeros = draw(st.integers(0, 63))
-    seed = draw(st.integers(0, 2**32))
-    weights = np.arange(1, 65) ** -skew * draw(st.sampled_from([1.0, 100.0, 1e9]))
-    weights[64 - zeros :] = 0
-    weights[0] *= draw(st.sampled_from([1, 10_000]))
-    whole = draw(st.booleans())
-    return np.random.default_rng(seed).permutation(np.floor(weights * 10) if whole else weights)
-
-
-PLANNERS = st.builds(
-    lambda bins, epsilon, weights, decay: Planner(
-        bins, epsilon, buckets=64, capacities=weights and weights[:bins], decay=decay
-    ),
-    decay=st.sampled_from([0, 0.5, 0.9, 1]),
-    bins=st.integers(1, 64),
-    epsilon=st.sampled_from([1e-12, 0.001, 0.01, 0.1, 1.0, 10.0]),
-    weights=st.one_of(
-        st.none(),
-        st.lists(st.floats(0.1, 10), min_size=64, max_size=64),
-        st.lists(st.floats(1e-6, 1e6), min_size=64, max_size=64),
-    ),
-)
+from tests.plans.strategies import PLANNERS, bucket_counts
 
 
 @given(PLANNERS, st.lists(bucket_counts(), min_size=1, max_size=4))
@@ -126,39 +98,6 @@ def test_a_planner_resumes_exactly(planner, counts, more):
     assert fresh.plan == Planner(3, buckets=64).plan
 
 
-@given(
-    PLANNERS, bucket_counts(), st.lists(st.tuples(st.integers(0, 63), st.integers(0, 2**64 - 1)))
-)
-def test_routing_follows_the_cells(planner, counts, messages):
-    """The vectorised look-up and a walk over the cells agree on every message."""
-    plan = planner.update(counts)
-    expected = []
-    for bucket, salt in messages:
-        left = (salt >> 32) / 2**32
-        for cell in plan.cells(bucket):
-            left -= cell.weight
-            if left < -1e-12 or cell == plan.cells(bucket)[-1]:
-                expected.append(cell.bin)
-                break
-    buckets = np.array([bucket for bucket, _ in messages], np.int64)
-    salts = np.array([salt for _, salt in messages], np.uint64)
-    assert expected == plan.route(buckets, salts).tolist()
-    assert expected == plan.route(buckets, salts.view(np.int64)).tolist()
-
-
-@settings(max_examples=20)
-@given(PLANNERS, bucket_counts())
-def test_messages_arrive_as_the_weights_say(planner, counts):
-    """Of many messages of a bucket each cell gets its weight."""
-    assume(counts.any())
-    plan = planner.update(counts)
-    bucket = int(counts.argmax())
-    routed = plan.route(np.full(20_000, bucket), spread(np.arange(20_000)))
-    got = np.bincount(routed, minlength=plan.bins) / 20_000
-    for cell in plan.cells(bucket):
-        assert got[cell.bin] == pytest.approx(cell.weight, abs=1e-3)
-
-
 @pytest.fixture(scope="module", params=[1.0, 2.0], ids=["Zipf 1", "Zipf 2"])
 def stream(request):
     """2 M messages of 100,000 keys: skew, ranks and buckets."""
@@ -212,14 +151,6 @@ def test_a_new_hot_key_moves_little_else(stream):
     after = planner.update(counts)
     assert len(after.splits[light]) >= 2
     assert after.moved_from(before, counts) < 0.25
-
-
-def test_what_moves_is_what_goes_elsewhere():
-    """Whole and split buckets, against the bins that messages really go to."""
-    one = RoutingPlan.from_cells(3, [[(0, WHOLE)], [(0, WHOLE // 2), (1, WHOLE)], [(2, WHOLE)]])
-    two = RoutingPlan.from_cells(3, [[(1, WHOLE)], [(0, WHOLE // 4), (2, WHOLE)], [(2, WHOLE)]])
-    assert 0.5 * 1 + 0.25 * 0.75 == two.moved_from(one, [50, 25, 25])
-    assert 0 == one.moved_from(one, [50, 25, 25]) == one.moved_from(two, [0, 0, 0])
 
 
 def test_heavy_buckets_keep_their_bins_when_they_change_places():
@@ -298,35 +229,6 @@ def test_bad_counts(counts, sentence):
         Planner(2, buckets=64).update(counts)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"bins": 1}'])
-def test_what_is_not_a_plan(text):
-    """Other JSON is not taken for a plan."""
-    with pytest.raises(ValueError, match="this is not the JSON of a routing plan"):
-        RoutingPlan.from_json(text)
-
-
-@pytest.mark.parametrize(
-    "buckets",
-    [
-        [5],
-        [-1],
-        [99999999999],
-        [0.5],
-        [[]],
-        [[0.7, WHOLE]],
-        [[0, 10, 1, 20]],
-        [[0, WHOLE, 1, 10]],
-        [[0, 10, 1]],
-        ["x"],
-    ],
-)
-def test_a_broken_plan_is_not_read(buckets):
-    """Cells must name bins and end, rising, at the whole."""
-    text = json.dumps({"bins": 2, "buckets": buckets, "shares": [0.5, 0.5], "version": 1})
-    with pytest.raises(ValueError, match="this is not the JSON of a routing plan"):
-        RoutingPlan.from_json(text)
-
-
 def test_a_plan_of_another_size_is_not_resumed():
     """A planner goes on only with a plan for its own bins and buckets."""
     saved = Planner(2, buckets=64).save()
@@ -337,120 +239,3 @@ def test_a_plan_of_another_size_is_not_resumed():
     shares = json.dumps({"bins": 2, "buckets": [0], "shares": [1], "version": 1})
     with pytest.raises(ValueError, match="this is not the JSON of a routing plan"):
         RoutingPlan.from_json(shares)
-
-
-@pytest.mark.parametrize(
-    ("buckets", "salts", "error"),
-    [
-        (np.array([0]), np.array([0.5]), TypeError),
-        (np.array([0]), np.array([1], np.int32), TypeError),
-        (np.array([0.0]), np.array([1]), TypeError),
-        (np.array([-1]), np.array([1]), IndexError),
-        (np.array([64]), np.array([1]), IndexError),
-    ],
-)
-def test_bad_messages(buckets, salts, error):
-    """Only whole numbers of buckets that exist and 64-bit salts are routed."""
-    with pytest.raises(error):
-        Planner(2, buckets=64).plan.route(buckets, salts)
-
-
-def test_plans_over_other_buckets_cannot_be_compared():
-    """How much moved is asked of plans over the same buckets."""
-    with pytest.raises(ValueError, match="plans over 64 and 32 buckets cannot be compared"):
-        Planner(2, buckets=64).plan.moved_from(Planner(2, buckets=32).plan, np.ones(64))
-
-
-def described(counts, bins=4, **settings):
-    """What a plan for these counts says of itself."""
-    return Planner(bins, buckets=len(counts), **settings).update(counts).describe()
-
-
-@given(PLANNERS, bucket_counts(), bucket_counts())
-def test_a_description_agrees_with_the_plan(planner, counts, more):
-    """Every number of it, from the cells, for the counts that have not faded yet."""
-    planner.update(counts)
-    plan = planner.update(more)
-    seen = counts * planner.decay + more
-    assume(seen.any())
-    description = plan.describe()
-    share = planner.capacities / planner.capacities.sum()
-    assert {hot.bucket: hot.workers for hot in description.hot} == {
-        bucket: len(cells) for bucket, cells in plan.splits.items()
-    }
-    shares = [hot.share for hot in description.hot]
-    assert shares == sorted(shares, reverse=True)
-    assert shares == pytest.approx([seen[hot.bucket] / seen.sum() for hot in description.hot])
-    assert description.by_plan == pytest.approx((plan.shares_of(seen) / share).max())
-    used = np.flatnonzero(seen)
-    assert description.bucket_copies == sum(len(plan.cells(b)) for b in used)
-    assert description.copies_per_key == plan.copies[used].mean()
-
-
-def test_key_grouping_is_the_bucket_modulo_the_workers():
-    """Against a fair share that follows the capacities."""
-    counts = [30, 10, 0, 10, 30, 0, 10, 10]  # workers 0 to 3 get 60, 10, 10 and 20 of 100
-    assert 0.6 / 0.25 == pytest.approx(described(counts).by_key_grouping)
-    uneven = described(counts, capacities=[6, 2, 1, 1])
-    assert 0.2 / 0.1 == pytest.approx(uneven.by_key_grouping)
-    assert uneven.by_plan <= 1.01 + 1e-9
-
-
-def test_a_description_is_read_at_a_glance():
-    """At most ten hot buckets are listed, in lines of no more than 80 characters."""
-    counts = np.concatenate((np.arange(12.0, 0, -1) * 1e5, np.ones(2**18 - 12)))
-    lines = str(described(counts, bins=1000)).splitlines()
-    assert max(map(len, lines)) <= 80
-    assert "  and 2 more" == lines[-1]
-    assert 15 == len(lines)
-    assert "hot              no bucket is split" == str(described(np.ones(64))).splitlines()[-1]
-
-
-@pytest.mark.parametrize(
-    ("plan", "sentence"),
-    [
-        (RoutingPlan.from_cells(2, [[(0, WHOLE)]]), "read from JSON or made from cells does not"),
-        (RoutingPlan.from_json(Planner(2).plan.to_json()), "read from JSON or made from cells"),
-        (Planner(2).plan, "this plan was made before anything was counted; give counts to"),
-    ],
-    ids=["cells", "JSON", "no counts"],
-)
-def test_a_plan_that_knows_no_counts_cannot_be_described(plan, sentence):
-    """The sentence says why, and what to do."""
-    with pytest.raises(ValueError, match=sentence):
-        plan.describe()
-
-
-def test_counts_are_no_part_of_a_plans_value():
-    """Not of its equality, hash, JSON or repr; copies and resumed planners keep them."""
-    planner = Planner(4, buckets=64)
-    plan = planner.update(np.arange(64.0))
-    bare = replace(plan, counts=None, fair=None)
-    assert (plan, hash(plan), plan.to_json(), repr(plan)) == (
-        bare,
-        hash(bare),
-        bare.to_json(),
-        repr(bare),
-    )
-    description = plan.describe()
-    assert description == replace(plan, version=7).describe()
-    assert description == pickle.loads(pickle.dumps(plan)).describe()
-    assert description == Planner.resume(json.loads(json.dumps(planner.save()))).plan.describe()
-    full = Planner(24).update(np.ones(8192))
-    assert len(pickle.dumps(full)) - len(pickle.dumps(replace(full, counts=None))) < 70_000
-
-
-@given(PLANNERS, bucket_counts(), st.sets(st.integers(0, 63)))
-def test_buckets_can_be_made_whole(planner, counts, whole):
-    """Those that are named go where their largest part went; the others stay as they are."""
-    plan = planner.update(counts)
-    made = plan.with_whole(whole)
-    for bucket in range(64):
-        cells = plan.cells(bucket)
-        if bucket in whole and len(cells) > 1:
-            (cell,) = made.cells(bucket)
-            assert cell.weight == 1
-            assert cell.bin == max(cells, key=lambda own: own.weight).bin
-        else:
-            assert made.cells(bucket) == cells
-    assert made.shares == pytest.approx(made.shares_of(plan.counts))

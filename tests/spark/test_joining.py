@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 import steelyard as sy
 from steelyard.plans import Planner, RoutingPlan
-from steelyard.plans.routing_plan import WHOLE
+from steelyard.plans.cells import WHOLE
 from steelyard.spark.columns import Key, salt_of
 from steelyard.spark.joining import join
 from steelyard.spark.native_routing import BIN, with_bin, with_every_bin

@@ -7,10 +7,13 @@ import subprocess
 import sys
 import zipfile
 import zlib
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+import steelyard
 from steelyard.executor import quick_tasks
 from steelyard.spark.shipping import _sources, shipped
 
@@ -43,47 +46,96 @@ def test_a_task_leaves_nothing_that_makes_the_next_one_dear(zipped):
         gc.unfreeze()
 
 
-ALONE = """
+IMPORT_ALL = """
 import importlib, json, sys
-from importlib.machinery import ModuleSpec
 
-class Only:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] != "steelyard":
-            return None
-        if name not in sources:
-            raise ModuleNotFoundError(f"{name} is not shipped")
-        return ModuleSpec(name, self, is_package=sources[name][0])
-
-    def create_module(self, spec):
-        return None
-
-    def exec_module(self, module):
-        exec(sources[module.__name__][1], module.__dict__)
-
-sources = json.load(sys.stdin)
-sys.meta_path.insert(0, Only())
-for name in sources:
-    if name.startswith("steelyard.executor"):
+folders, names = json.load(sys.stdin)
+sys.path[:0] = folders
+missing = {}
+for name in names:
+    try:
         importlib.import_module(name)
-print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+    except ImportError as error:
+        missing[name] = (error.__cause__ or error).name
+print(json.dumps([missing, sorted({name.partition(".")[0] for name in sys.modules})]))
 """
 
+OPTIONAL = {
+    "steelyard._compiled": "numba",
+    "steelyard._xxhash64": "llvmlite",
+    "steelyard.aggregators.sketches": "datasketches",
+    "steelyard.comparison": "steelyard.schemes",
+    "steelyard.control.prometheus": "prometheus_client",
+}
+"""Shipped modules that need one more package: only the driver, or a sketch, imports them."""
 
-def test_what_is_shipped_needs_nothing_that_is_not():
-    """Every module for executors can be imported from the shipped ones, numpy and pyarrow."""
-    texts = {
-        name: (is_package, zlib.decompress(code).decode())
-        for name, (is_package, code) in _sources().items()
-    }
+
+def ship_to(folder, sources):
+    """Write the shipped modules, and beside them nothing but numpy and pyarrow."""
+    for name, (is_package, code) in sources.items():
+        path = folder / "shipped" / name.replace(".", "/")
+        path = path / "__init__.py" if is_package else path.with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(zlib.decompress(code))
+    installed = folder / "installed"
+    installed.mkdir()
+    for package in (np, pa):
+        home = Path(package.__file__).parent
+        for found in home.parent.glob(f"{home.name}*"):
+            (installed / found.name).symlink_to(found)
+    return [str(folder / "shipped"), str(installed)]
+
+
+def import_all(folder, sources):
+    """Import every shipped module in a process that finds nothing else but Python's own modules.
+
+    Returns what is missing for each module that cannot be imported, and the packages in use.
+    """
+    given = json.dumps([ship_to(folder, sources), list(sources)])
     ran = subprocess.run(
-        [sys.executable, "-c", ALONE],
-        input=json.dumps(texts),
+        [sys.executable, "-I", "-S", "-c", IMPORT_ALL],
+        input=given,
         capture_output=True,
         text=True,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    loaded = set(json.loads(ran.stdout))
-    assert {"steelyard", "numpy", "pyarrow"} <= loaded
-    assert set() == loaded & {"pyspark", "pandas", "numba", "prometheus_client"}
+    return json.loads(ran.stdout)
+
+
+def test_what_is_shipped_needs_nothing_that_is_not(tmp_path):
+    """Every shipped module can be imported with only the shipped ones, numpy and pyarrow."""
+    missing, loaded = import_all(tmp_path, _sources())
+    assert OPTIONAL == missing
+    assert {"steelyard", "numpy", "pyarrow"} <= set(loaded)
+    assert set() == set(loaded) & {"pyspark", "pandas", "numba", "prometheus_client"}
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("from pyspark import TaskContext", "pyspark"),
+        ("import pandas", "pandas"),
+        ("from steelyard.schemes import Scheme", "steelyard.schemes"),
+        ("import steelyard.spark.columns", "steelyard.spark"),
+    ],
+)
+def test_a_shipped_module_that_needs_more_is_noticed(tmp_path, line, name):
+    """An import at the top of a shipped module that executors cannot follow fails the import."""
+    sources = dict(_sources())
+    is_package, code = sources["steelyard.executor.worker"]
+    code = zlib.compress(zlib.decompress(code) + f"\n{line}\n".encode())
+    sources["steelyard.executor.worker"] = is_package, code
+    missing, _ = import_all(tmp_path, sources)
+    assert name == missing["steelyard.executor.worker"]
+
+
+@pytest.mark.parametrize("package", ["executor", "aggregators", "control", "delegation", "plans"])
+def test_whole_packages_are_shipped(package):
+    """No module of a shipped package, or of a package in it, is left behind."""
+    (root,) = map(Path, steelyard.__path__)
+    paths = (path.relative_to(root.parent) for path in (root / package).rglob("*.py"))
+    modules = {".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths}
+    assert modules == {
+        name for name in _sources() if f"{name}.".startswith(f"steelyard.{package}.")
+    }

@@ -76,7 +76,7 @@ class SourceSide(ABC):
 
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
-        self._heard = dict.fromkeys(assignment.workers, -1)
+        self._last_slots = dict.fromkeys(assignment.workers, -1)
 
     def acknowledge(self, worker: int, report: Report | None) -> list[Move]:
         """Take note of an acknowledgement; the moves that it leads to are made already.
@@ -84,21 +84,22 @@ class SourceSide(ABC):
         Only the first acknowledgement with a new slot number counts. One without a report, from
         a worker whose first slot is not over, says nothing.
         """
-        if worker not in self._heard:
-            raise ValueError(f"there is no worker {worker}; the workers are {list(self._heard)}")
+        if worker not in self._last_slots:
+            workers = list(self._last_slots)
+            raise ValueError(f"there is no worker {worker}; the workers are {workers}")
         # A number far below the last one comes from a worker that was started again.
-        if report is None or 0 <= self._heard[worker] - report.slot <= _LATE:
+        if report is None or 0 <= self._last_slots[worker] - report.slot <= _LATE:
             return []
-        self._heard[int(worker)] = int(report.slot)
+        self._last_slots[int(worker)] = int(report.slot)
         return self._react(int(worker), report)
 
     def acknowledge_all(self, reports: Iterable[tuple[int, Report]]) -> list[Move]:
         """Take note of what all workers say of a slot, where that is known at once.
 
-        The busy ones come last, when it is known who can take what. What anybody wished for
-        before is over, if the rules forget it.
+        The busy ones come last, when it is known who can take what. Requests from earlier slots
+        are dropped, if the rules drop any.
         """
-        self._forget_wishes()
+        self._drop_requests()
         moves: list[Move] = []
         busy = []
         for worker, report in reports:
@@ -111,23 +112,23 @@ class SourceSide(ABC):
         return moves
 
     def _rationed(self, busy: list[tuple[int, Report]]) -> list[tuple[int, Report]]:
-        """What busy workers say of a slot of which all others were heard; here, all of it."""
+        """Reduce what busy workers offer to what the others can take; here, leave it."""
         return busy
 
     @abstractmethod
-    def _forget_wishes(self) -> None:
-        """Those of the slots before."""
+    def _drop_requests(self) -> None:
+        """Drop requests from earlier slots."""
 
     @abstractmethod
     def _react(self, worker: int, report: Report) -> list[Move]:
         """Pair, after the first word from `worker` about a new slot.
 
-        A normal worker's report moves nothing; nor does an idle one's unless `is_stirred`.
+        A normal worker's report moves nothing; nor does an idle one's unless `has_pending_giver`.
         """
 
     @property
     @abstractmethod
-    def is_stirred(self) -> bool:
+    def has_pending_giver(self) -> bool:
         """Whether a busy worker waits here to give: the next idle one may lead to a move."""
 
     def add_worker(self, worker: int | None = None) -> list[Move]:
@@ -135,14 +136,14 @@ class SourceSide(ABC):
         before = set(self.assignment.workers)
         moves = self.assignment.add_worker(worker)
         (joined,) = set(self.assignment.workers) - before
-        self._heard[joined] = -1
+        self._last_slots[joined] = -1
         self._join(joined)
         return moves
 
     def remove_worker(self, worker: int) -> list[Move]:
         """Hand out a worker's virtual workers and forget it."""
         moves = self.assignment.remove_worker(worker)
-        del self._heard[worker]
+        del self._last_slots[worker]
         self._leave(worker)
         return moves
 
@@ -154,10 +155,10 @@ class SourceSide(ABC):
 
     def save(self) -> dict[str, Any]:
         """The assignment and the state of the pairing, ready for JSON."""
-        return {"assignment": self.assignment.save(), "heard": list(self._heard.items())}
+        return {"assignment": self.assignment.save(), "heard": list(self._last_slots.items())}
 
     def _restore(self, saved: Mapping[str, Any]) -> None:
-        self._heard = dict(saved["heard"])
+        self._last_slots = dict(saved["heard"])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,11 +70,11 @@ class _PaperSource(SourceSide):
                 moves += self.assignment.give(giver, taker)
         return moves
 
-    def _forget_wishes(self) -> None:
+    def _drop_requests(self) -> None:
         """Nothing: who stands in a queue stays there, as published."""
 
     @property
-    def is_stirred(self) -> bool:
+    def has_pending_giver(self) -> bool:
         return bool(self._busy)
 
     def _join(self, worker: int) -> None:

@@ -79,7 +79,7 @@ class SimulatedSources:
     @property
     def have_pending_giver(self) -> bool:
         """Whether a source has a busy worker that waits to give."""
-        return any(side.is_stirred for side in self._sides)
+        return any(side.has_pending_giver for side in self._sides)
 
     @property
     def owned(self) -> NDArray[np.float64]:

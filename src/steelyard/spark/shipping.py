@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -17,13 +17,13 @@ import steelyard
 
 Batches = Iterable[pa.RecordBatch]
 Work = Callable[[Batches], Iterator[pa.RecordBatch]]
-
+Shipped = TypeVar("Shipped")
 
 _PACKAGES = ("executor", "aggregators", "control", "delegation", "plans")
 """What executors get, beside the modules at the root: this is all that `executor` imports."""
 
 
-def by_value(it: object) -> Callable[[], Any]:
+def by_value(it: Shipped) -> Callable[[], Shipped]:
     """A function that gives it on any executor, with our own code beside it.
 
     Spark pickles functions by their names, which an executor without this package cannot find:
@@ -53,7 +53,7 @@ def by_value(it: object) -> Callable[[], Any]:
                 )
             return
 
-        class Shipped(MetaPathFinder, Loader):
+        class ShippedModules(MetaPathFinder, Loader):
             def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
                 if name not in sources:
                     return None
@@ -63,7 +63,7 @@ def by_value(it: object) -> Callable[[], Any]:
                 text = zlib.decompress(sources[module.__name__][1]).decode()
                 exec(compile(text, module.__name__, "exec"), module.__dict__)  # noqa: S102
 
-        sys.meta_path.append(Shipped())
+        sys.meta_path.append(ShippedModules())
 
     def fetch() -> Any:
         import pickle
@@ -95,7 +95,7 @@ def _sources() -> dict[str, tuple[bool, bytes]]:
     (root,) = map(Path, steelyard.__path__)
     needed = list(root.glob("*.py"))
     for package in _PACKAGES:
-        needed += root.glob(f"{package}/*.py")
+        needed += (root / package).rglob("*.py")
     found = {}
     for path in needed:
         parts = path.relative_to(root.parent).with_suffix("").parts

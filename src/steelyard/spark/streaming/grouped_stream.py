@@ -22,7 +22,7 @@ from steelyard.control.controller import Controller
 from steelyard.control.definition import Definition
 from steelyard.control.history import Slot
 from steelyard.control.store import ControlStore
-from steelyard.executor import stream_worker as at_work
+from steelyard.executor.period import Period
 from steelyard.executor.worker import Function, Map
 from steelyard.spark.arrow_types import aggregated_schema, arrow_schema
 from steelyard.spark.streaming.listening import ControlLoop, listen
@@ -45,7 +45,7 @@ class GroupedStream:
     def __init__(
         self,
         source: SourceStage,
-        period: at_work.Period,
+        period: Period,
         make_controller: Callable[[], Controller],
     ) -> None:
         self.controller = make_controller()
@@ -105,7 +105,7 @@ class GroupedStream:
         if not callable(function):
             raise TypeError(f"function must be callable, got {function!r}")
         source = self._source
-        if source.window is not None or self._period != at_work.Period():
+        if source.window is not None or self._period != Period():
             raise ValueError("window and period are for aggregate: a function keeps nothing")
         arrow_schema(source.session, "map_arrow", source.frame.schema)
         kinds = source.session.createDataFrame([], schema).schema

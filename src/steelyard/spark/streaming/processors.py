@@ -7,21 +7,19 @@ memory of the JVM several times, and the query would wait for it. Rows leave thr
 Arrow's own types, which change nothing.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from steelyard.executor.stateful_worker import StatefulWorker
 from steelyard.spark.shipping import by_value
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Worker = Callable[[bytes | None, Iterable[pa.RecordBatch], int, int], Any]
 
-
-def stateful(worker: Worker) -> StatefulProcessor:
+def stateful(worker: StatefulWorker) -> StatefulProcessor:
     """For `groupBy(...).transformWithStateInPandas`: the rows have a bin and a block."""
     fetch = by_value(worker)
 
@@ -59,10 +57,10 @@ def stateful(worker: Worker) -> StatefulProcessor:
             from steelyard.executor.task_context import micro_batch
 
             before, count = self.read()
-            after, made = work(before, blocks, bins[0], micro_batch().batch)
-            if after != before:
-                self.write(after, count)
-            for part in made:
+            result = work(before, blocks, bins[0], micro_batch().batch)
+            if result.kept != before:
+                self.write(result.kept, count)
+            for part in result.rows:
                 yield part.to_pandas(types_mapper=pd.ArrowDtype)
             from steelyard.executor.quick_tasks import prepare_for_more
 
@@ -70,7 +68,7 @@ def stateful(worker: Worker) -> StatefulProcessor:
 
         def read(self) -> tuple[bytes | None, int]:
             """The value, and the number of pieces in which it is kept."""
-            from steelyard.executor.stream_worker import pieces_of
+            from steelyard.executor.state_values import pieces_of
 
             if not self.kept.exists():
                 return None, 0
@@ -80,8 +78,8 @@ def stateful(worker: Worker) -> StatefulProcessor:
             return b"".join(pieces) if count else first, count
 
         def write(self, value: bytes | None, count: int) -> None:
-            """Put a value in the place of one of so many pieces."""
-            from steelyard.executor.stream_worker import cut
+            """Replace a value that has `count` pieces."""
+            from steelyard.executor.state_values import cut
 
             first, pieces = cut(value) if value is not None else (None, [])
             for number, piece in enumerate(pieces):

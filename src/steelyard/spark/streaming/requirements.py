@@ -7,7 +7,7 @@ from pyspark.sql.types import TimestampType
 
 from steelyard.control.controller import SlotLength
 from steelyard.durations import seconds_of
-from steelyard.executor.stream_worker import Period
+from steelyard.executor.period import Period
 from steelyard.placements import Delegated, Placement
 from steelyard.spark.columns import require_columns
 from steelyard.spark.session import STATE_IN_ROCKSDB, parallelism

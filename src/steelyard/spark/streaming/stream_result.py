@@ -14,14 +14,19 @@ from pyspark.sql.types import StructField, StructType
 
 from steelyard.aggregators import Aggregation, Max
 from steelyard.control.definition import Definition
-from steelyard.executor import stream_worker as at_work
+from steelyard.executor.merging_worker import Merging
+from steelyard.executor.period import Period
+from steelyard.executor.periodic_worker import MOST_HELD, Periodic
+from steelyard.executor.pulled_worker import Partials
+from steelyard.executor.stateful_worker import StatefulWorker, Staying
+from steelyard.executor.stopwatch import Stopwatch
 from steelyard.executor.worker import Add, Map, Worker
+from steelyard.executor.worker_output import BLOCKS, REPORT
 from steelyard.spark.arrow_types import spark_schema
 from steelyard.spark.columns import named
 from steelyard.spark.streaming import worker_stage
 from steelyard.spark.streaming.hidden_columns import ARRIVED, BUCKET, PANE, SHARD, SHARDS, TIME
 from steelyard.spark.streaming.merging import merged, states_of
-from steelyard.spark.streaming.processors import Worker as StatefulWorker
 from steelyard.spark.streaming.source_stage import SourceStage
 
 
@@ -30,7 +35,7 @@ class StreamResult:
     """The parts of one query, put together."""
 
     source: SourceStage
-    period: at_work.Period
+    period: Period
     definition: Definition
     name: str
     """Of the observed metrics, by which reports reach the driver."""
@@ -42,7 +47,7 @@ class StreamResult:
         if not self.source.workers.are_delegated:
             made = self._in_any_task(columns, work, promised, kinds)
             return made.select(*map(named, promised.names))
-        staying = at_work.Staying(work, stopwatch)
+        staying = Staying(work, stopwatch)
         blocks = self._where_state_is(columns, staying, worker_stage.BLOCKS)
         return worker_stage.unpacked(blocks, promised.types, kinds.fields)
 
@@ -84,8 +89,8 @@ class StreamResult:
             blocks = self._where_state_is(read, periodic, worker_stage.BLOCKS)
         else:
             add = Add(aggregation, SHARD, SHARDS)
-            blocks = self._in_any_task(read, add, at_work.BLOCKS, worker_stage.BLOCKS)
-        merging = at_work.Merging(aggregation, (SHARD,), self.definition)
+            blocks = self._in_any_task(read, add, BLOCKS, worker_stage.BLOCKS)
+        merging = Merging(aggregation, (SHARD,), self.definition)
         met = worker_stage.merged_by_bin(blocks, merging)
         fields = [*self._keys, *_results(wanted)]
         return worker_stage.unpacked(met, wanted.result_schema.types, fields)
@@ -93,7 +98,7 @@ class StreamResult:
     def _partial_rows(self, aggregation: Aggregation) -> DataFrame:
         """Partial states as rows: the keys, then a column for each value of a state."""
         read = _columns_of(aggregation)
-        partials = at_work.Partials(aggregation)
+        partials = Partials(aggregation)
         kinds = spark_schema(partials.schema, self._keys)
         if self.source.workers.are_delegated:
             return self._where_state_is(read, self._periodic(aggregation, read, None), kinds)
@@ -105,17 +110,17 @@ class StreamResult:
 
     def _periodic(
         self, aggregation: Aggregation, columns: Sequence[str], shard: str | None
-    ) -> at_work.Periodic:
+    ) -> Periodic:
         window = self.source.window
         moves_watermark = window is not None and window.watermark is not None
-        return at_work.Periodic(
+        return Periodic(
             aggregation,
             self.period,
             self.source.workers.count,
             shard=shard,
             watch=self._stopwatch(columns),
             definition=self.definition,
-            most_held=inf if moves_watermark else at_work.MOST_HELD,
+            most_held=inf if moves_watermark else MOST_HELD,
         )
 
     def _in_any_task(
@@ -141,15 +146,15 @@ class StreamResult:
 
     def _reported(self, made: DataFrame) -> DataFrame:
         """Take the reports out: they reach the driver with the completion of tasks."""
-        report = F.col(at_work.REPORT)
+        report = F.col(REPORT)
         observed = made.observe(f"{self.name}_workers", F.collect_list(report).alias("reports"))
-        return observed.where(report.isNull()).drop(at_work.REPORT)
+        return observed.where(report.isNull()).drop(REPORT)
 
-    def _stopwatch(self, columns: Sequence[str]) -> at_work.Stopwatch:
+    def _stopwatch(self, columns: Sequence[str]) -> Stopwatch:
         workers = self.source.workers
         arrived = ARRIVED if self.source.arrived is not None else None
         tasks = 1 if workers.are_delegated else workers.each
-        return at_work.Stopwatch(
+        return Stopwatch(
             BUCKET, arrived, tuple(columns), self.source.key.names, workers.count, tasks
         )
 

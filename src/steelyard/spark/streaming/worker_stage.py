@@ -11,24 +11,28 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from steelyard.executor import stream_worker as at_work
+from steelyard.executor import worker_output
+from steelyard.executor.merging_worker import Merging
+from steelyard.executor.pulled_worker import Pulled
+from steelyard.executor.stateful_worker import StatefulWorker
+from steelyard.executor.stopwatch import Stopwatch
 from steelyard.executor.worker import Worker
+from steelyard.executor.worker_output import REPORT, Unpacked
 from steelyard.spark.arrow_types import spark_schema
 from steelyard.spark.shipping import shipped
 from steelyard.spark.streaming.hidden_columns import WATERMARK
-from steelyard.spark.streaming.processors import Worker as StatefulWorker
 from steelyard.spark.streaming.processors import stateful
 
-BLOCKS = spark_schema(at_work.BLOCKS)
+BLOCKS = spark_schema(worker_output.BLOCKS)
 """Rows of a bin and a block, in Spark's types."""
 
 
 def in_any_task(
-    sent: DataFrame, bins: int, work: tuple[Worker, pa.Schema, at_work.Stopwatch], kinds: StructType
+    sent: DataFrame, bins: int, work: tuple[Worker, pa.Schema, Stopwatch], kinds: StructType
 ) -> DataFrame:
     """Run every bin as a task, which a free task slot takes."""
     at_workers = sent.select("bin", "block").repartitionById(bins, F.col("bin")).select("block")
-    return at_workers.mapInArrow(shipped(at_work.Pulled(*work)), with_report(kinds))
+    return at_workers.mapInArrow(shipped(Pulled(*work)), with_report(kinds))
 
 
 def where_state_is(
@@ -42,7 +46,7 @@ def where_state_is(
     )
 
 
-def merged_by_bin(blocks: DataFrame, merging: at_work.Merging) -> DataFrame:
+def merged_by_bin(blocks: DataFrame, merging: Merging) -> DataFrame:
     """Merge the partial states of each shard, which is their bin."""
     by_bin = blocks.select("bin", "block").groupBy("bin")
     return by_bin.transformWithStateInPandas(
@@ -56,7 +60,7 @@ def unpacked(
     """The rows of blocks, in these types of Arrow and then in these columns of Spark."""
     numbered = [StructField(f"c{i}", field.dataType) for i, field in enumerate(fields)]
     schema = pa.schema([(f"c{i}", kind) for i, kind in enumerate(types)])
-    unpack = shipped(at_work.Unpacked(schema))
+    unpack = shipped(Unpacked(schema))
     rows = blocks.select("block").mapInArrow(unpack, StructType(numbered))
     return rows.select(*map(as_field, rows.columns, fields))
 
@@ -70,7 +74,7 @@ def as_field(column: str, field: StructField) -> Column:
 def with_report(kinds: StructType) -> StructType:
     """The schema, with a column for reports."""
     fields = [StructField(field.name, field.dataType) for field in kinds.fields]
-    return StructType([*fields, StructField(at_work.REPORT, StringType())])
+    return StructType([*fields, StructField(REPORT, StringType())])
 
 
 def _labels(session: SparkSession, workers: int) -> list[int]:

@@ -1,0 +1,115 @@
+"""How a worker of a stream is measured: rows, busy time and latencies, in a report.
+
+A task of a worker enters; the same task, timed, leaves, and a report for the driver. This runs
+inside Spark's Python tasks and knows no Spark.
+"""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from steelyard.aggregators import Groups
+from steelyard.control.reports import LATENCY_BINS, WorkerReport, latency_bins
+from steelyard.executor.stream_source import LETTERS, texts_of
+from steelyard.executor.worker import Task
+
+_FIRST_KEYS = 5
+"""Keys that are named if a worker fails."""
+
+
+@dataclass(frozen=True)
+class Stopwatch:
+    """How workers are watched: the columns that are for this alone."""
+
+    bucket: str
+    arrived: str | None
+    """When a message arrived, in microseconds since 1970."""
+    visible: tuple[str, ...]
+    """The columns that the work is about."""
+    keys: tuple[str, ...]
+    workers: int
+    tasks: int = 1
+    """Of each worker: where it has several, they are numbered round by round."""
+
+    def start(self, task: Task, worker: int, batch: int) -> "Timed":
+        """Watch a task of a worker."""
+        return Timed(self, task, worker, batch)
+
+
+class Timed:
+    """A task, watched: how many rows, how long, how late."""
+
+    def __init__(self, watch: Stopwatch, task: Task, worker: int, batch: int) -> None:
+        self._watch, self._task, self._worker, self._batch = watch, task, worker, batch
+        self._rows, self._busy, self._began = 0, 0.0, time.time()
+        self._latencies = np.zeros(LATENCY_BINS, np.int64)
+
+    def work(self, table: pa.Table) -> list[pa.RecordBatch]:
+        visible = table.select(list(self._watch.visible))
+        begin = time.perf_counter()
+        try:
+            made = list(self._task.work(visible))
+        except Exception as error:
+            raise RuntimeError(
+                f"{self._name} failed in micro-batch {self._batch} on "
+                f"{_described(table, self._watch)}: {type(error).__name__}: {error}"
+            ) from error
+        self._busy += time.perf_counter() - begin
+        self._rows += table.num_rows
+        if self._watch.arrived is not None:
+            arrived = table[self._watch.arrived].drop_null().to_numpy()
+            self._latencies += latency_bins(time.time() - arrived / 1e6)
+        return made
+
+    def finish(self) -> list[pa.RecordBatch]:
+        begin = time.perf_counter()
+        try:
+            made = list(self._task.finish())
+        except Exception as error:
+            raise RuntimeError(
+                f"{self._name} failed in micro-batch {self._batch} when it put together what it "
+                f"had: {type(error).__name__}: {error}"
+            ) from error
+        self._busy += time.perf_counter() - begin
+        return made
+
+    @property
+    def _name(self) -> str:
+        task, worker = divmod(self._worker, self._watch.workers)
+        return f"worker {worker}" + (f" (task {task})" if self._watch.tasks > 1 else "")
+
+    def report(self) -> WorkerReport:
+        """What it did."""
+        latencies = [(int(i), int(self._latencies[i])) for i in np.flatnonzero(self._latencies)]
+        return WorkerReport(
+            self._batch,
+            self._worker,
+            self._rows,
+            self._busy,
+            self._task.made.keys,
+            tuple(latencies),
+            self._task.made.bytes,
+            self._began,
+            time.time(),
+        )
+
+
+def _described(table: pa.Table, watch: Stopwatch) -> str:
+    """How many rows, buckets and keys a table has, and which keys come first.
+
+    The work is not tried again on parts of it: it may have effects elsewhere.
+    """
+    buckets = pc.count_distinct(table[watch.bucket]).as_py()
+    size = f"{table.num_rows:,} rows of {buckets:,} buckets"
+    (rows,) = table.select(list(watch.keys)).combine_chunks().to_batches()
+    try:
+        groups = Groups.of(rows.columns)
+    except pa.ArrowException:  # keys of a nested type, which only functions can have
+        return size
+    first = rows.take(pa.array(groups.first_rows()[:_FIRST_KEYS]))
+    keys = [", ".join(key)[:LETTERS] for key in zip(*map(texts_of, first.columns), strict=True)]
+    more = "; ..." if groups.count > _FIRST_KEYS else ""
+    return f"{size} and {groups.count:,} keys ({'; '.join(keys)}{more})"

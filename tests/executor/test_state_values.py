@@ -1,0 +1,55 @@
+"""Which values of Spark's state a worker goes on with, and which it refuses."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import steelyard as sy
+from steelyard.aggregators import Aggregation
+from steelyard.control.definition import Definition
+from steelyard.executor import packing
+from steelyard.executor.merging_worker import Merging
+from steelyard.executor.period import Period
+from steelyard.executor.stateful_worker import Staying
+from steelyard.executor.worker import Map
+from tests.executor.micro_batches import ROWS, SUMS, WATCH, blocks, counts, periodic
+
+
+def older(kept, *told):
+    """The value as versions without definitions wrote it."""
+    table = pa.ipc.open_stream(kept).read_all()
+    metadata = {name: table.schema.metadata[name] for name in told}
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema.with_metadata(metadata)) as stream:
+        stream.write_table(table.replace_schema_metadata(metadata))
+    return bytes(sink.getvalue())
+
+
+def test_state_of_another_definition_is_refused():
+    """In a sentence that tells what it was and what it is, by workers and where states meet."""
+    most = Definition(keys=("page string",), aggregators=("Max(column='id')",))
+    sentence = r"with the aggregators Sum\(column='id'\), and this query has Max\(column='id'\):"
+    kept, _ = periodic(Period(batches=4), sy.Sum("id"))(None, blocks("a"), 0, 0)
+    with pytest.raises(ValueError, match=sentence):
+        periodic(Period(batches=4), sy.Max("id"), most)(kept, blocks("b"), 0, 1)
+    shards = Aggregation([sy.Sum("id")], ["page"], ROWS)
+    states = shards.add(shards.create(), pa.table({"page": ["a"], "id": [1]}, ROWS))
+    block = [packing.packed(states.to_batches()[0], np.zeros(1, np.int32))]
+    met, _ = Merging(shards, (), SUMS)(None, block, 0, 0)
+    with pytest.raises(ValueError, match=sentence):
+        Merging(Aggregation([sy.Max("id")], ["page"], ROWS), (), most)(met, block, 0, 1)
+    function = Staying(Map(lambda rows: rows, ROWS), WATCH)
+    with pytest.raises(ValueError, match="with aggregators, and map_arrow keeps no state"):
+        function(met, blocks("a"), 0, 1)
+
+
+def test_state_without_a_definition_is_accepted_if_its_columns_are_the_same():
+    """An older version wrote it; else a sentence tells the columns."""
+    kept, _ = periodic(Period(batches=4), sy.Sum("id"))(None, blocks("a", "b"), 0, 0)
+    kept = older(kept, b"period", b"workers")
+    with pytest.raises(ValueError, match=r"the state page string, sum\(id\).sum int64, and this"):
+        periodic(Period(batches=4), sy.Max("id"))(kept, blocks("a"), 0, 1)
+    kept, _ = periodic(Period(batches=4), sy.Sum("id"))(kept, blocks("c", "b"), 0, 1)
+    assert {"a": 0, "b": 2, "c": 0} == counts(
+        periodic(Period(batches=4), sy.Sum("id"))(kept, blocks(), 0, 4)[1]
+    )
