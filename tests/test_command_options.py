@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from steelyard.cli import app
-from steelyard.cli.choices import CommandWithChoices, UnknownChoiceError
+from steelyard.cli.option_values import CommandWithChoices, UnknownChoiceError
 
 TOP = typer.main.get_command(app)
 WIDE = {"COLUMNS": "300", "NO_COLOR": "1", "TERM": "dumb"}

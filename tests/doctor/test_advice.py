@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.doctor.advice import WORTH
-from steelyard.doctor.counts import KeyCounts
 from steelyard.doctor.diagnosis import diagnose
 from steelyard.doctor.job import Job
-from steelyard.doctor.work import WORKS, Work
+from steelyard.doctor.key_counts import KeyCounts
+from steelyard.doctor.work import WORKS, KindOfWork
 from tests.strategies import KEY_COUNTS
 
 SKEWED = {"hot": 6000, **{f"key {i}": 4 for i in range(1000)}}
@@ -19,7 +19,7 @@ EVEN = {f"key {i}": 10 for i in range(5000)}
 
 
 def advice(plain, work="python", workers=8, **settings):
-    job = Job(Work.named(work), settings.pop("key", ("page",)), workers, **settings)
+    job = Job(KindOfWork.named(work), settings.pop("key", ("page",)), workers, **settings)
     return diagnose(KeyCounts.of(plain, workers), job).advice
 
 
@@ -44,7 +44,7 @@ def test_even_keys_need_nothing(work):
 @given(KEY_COUNTS, st.integers(1, 30), st.sampled_from(NAMES))
 def test_a_change_is_told_only_where_it_is_worth_it(plain, workers, work):
     """What is recommended gains a quarter at least; what gains that is recommended."""
-    found = diagnose(KeyCounts.of(plain, workers), Job(Work.named(work), ("k",), workers))
+    found = diagnose(KeyCounts.of(plain, workers), Job(KindOfWork.named(work), ("k",), workers))
     kg, cg = found.costs[0].slow_down, found.costs[-1].slow_down
     is_worth_it = kg >= WORTH * cg and work != "aggregate"
     is_worth_it = is_worth_it and found.messages >= 10 * workers
@@ -166,4 +166,4 @@ def test_bad_settings_get_a_sentence(settings, sentence):
     """What was given, and what is allowed."""
     job = {"key": ("k",), "workers": 3, **settings}
     with pytest.raises(ValueError, match=sentence):
-        Job(Work.named(job.pop("work", "python")), **job)
+        Job(KindOfWork.named(job.pop("work", "python")), **job)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from steelyard import metrics, schemes
 from steelyard.datasets import zipf_ranks
 from steelyard.doctor.costs import costs, slow_down
-from steelyard.doctor.counts import KeyCounts
+from steelyard.doctor.key_counts import KeyCounts
 from steelyard.doctor.loads import EPSILON
 from steelyard.doctor.strategies import STRATEGIES
 from steelyard.hashing import mix64

@@ -7,19 +7,19 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard.doctor.counts import KeyCounts
 from steelyard.doctor.diagnosis import diagnose
 from steelyard.doctor.job import Job
+from steelyard.doctor.key_counts import KeyCounts
 from steelyard.doctor.periods import over_time
 from steelyard.doctor.plain_text import columns_of, shown_key
-from steelyard.doctor.work import Work
+from steelyard.doctor.work import KindOfWork
 from steelyard.report.rendering import rendered
 from tests.hostile import HOSTILE, obeyed_by_a_terminal
 from tests.strategies import KEY_COUNTS
 
 
 def examination(plain, workers=4, seen=None, **settings):
-    work = Work.named(settings.pop("work", "python"))
+    work = KindOfWork.named(settings.pop("work", "python"))
     job = Job(work, settings.pop("key", ("page",)), workers, **settings)
     return diagnose(KeyCounts.of(plain, workers), job, source="visits", over_time=seen)
 

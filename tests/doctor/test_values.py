@@ -6,7 +6,7 @@ import pytest
 
 import steelyard.doctor
 from steelyard.doctor.strategies import STRATEGIES
-from steelyard.doctor.work import WORKS, Work
+from steelyard.doctor.work import WORKS, KindOfWork
 
 
 @pytest.mark.parametrize("values", [STRATEGIES, WORKS], ids=["strategies", "works"])
@@ -24,14 +24,14 @@ def test_exactly_one_strategy_is_ours():
 @pytest.mark.parametrize("work", WORKS, ids=lambda work: work.name)
 def test_a_work_is_found_by_its_name(work):
     """As JSON and the command line write it."""
-    assert work is Work.named(work.name)
+    assert work is KindOfWork.named(work.name)
 
 
 def test_an_unknown_work_is_refused():
     """In one sentence, with all that is allowed."""
     sentence = "work must be one of python, aggregate, join, write, stream, got 'magic'"
     with pytest.raises(ValueError, match=sentence):
-        Work.named("magic")
+        KindOfWork.named("magic")
 
 
 def test_the_package_has_the_public_names_only():

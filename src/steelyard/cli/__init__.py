@@ -8,7 +8,6 @@ import typer
 from typer.core import TyperGroup
 
 import steelyard
-from steelyard.cli.choices import CommandWithChoices, UnknownChoiceError
 from steelyard.cli.compare import compare
 from steelyard.cli.console import examples, refuse
 from steelyard.cli.dashboard import dashboard
@@ -16,6 +15,7 @@ from steelyard.cli.demo import demo
 from steelyard.cli.deploy import deploy
 from steelyard.cli.doctor import doctor
 from steelyard.cli.generate import generate
+from steelyard.cli.option_values import CommandWithChoices, UnknownChoiceError
 from steelyard.cli.reproduce import reproduce
 from steelyard.cli.simulate import simulate
 from steelyard.cli.stream import stream

@@ -13,7 +13,7 @@ from rich import box
 from rich.console import Group
 from rich.table import Table
 
-from steelyard.cli import choices
+from steelyard.cli import option_values
 from steelyard.cli.checks import require_no_file, require_servers
 from steelyard.cli.console import console, numbers, progress_bar, refuse, require_packages
 from steelyard.cli.options import CLUSTER, GROUPING, INPUT, OUTPUT, RUN, option
@@ -42,7 +42,7 @@ def deploy(
         option(INPUT, "Folder with sotu_words.parquet; ../shared/data where that is there."),
     ] = None,
     schemes: Annotated[
-        str, choices.strategies.option(GROUPING, "With commas between several: {choices}.")
+        str, option_values.strategies.option(GROUPING, "With commas between several: {choices}.")
     ] = "all",
     workers: Annotated[int, option(CLUSTER, "Workers; a quarter of them are slow.")] = 24,
     delays: Annotated[

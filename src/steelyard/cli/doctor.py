@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steelyard.cli import choices
+from steelyard.cli import option_values
 from steelyard.cli.checks import require_folder_for, require_jars, require_servers
 from steelyard.cli.console import (
     console,
@@ -48,7 +48,7 @@ def doctor(
     ] = None,
     source: Annotated[
         str | None,
-        choices.doctor_source.option(INPUT, "By the file's name if not given: {choices}."),
+        option_values.doctor_source.option(INPUT, "By the file's name if not given: {choices}."),
     ] = None,
     separator: Annotated[str, option(INPUT, "Between the fields of a CSV file.")] = ",",
     multiline: Annotated[
@@ -68,7 +68,7 @@ def doctor(
         str | None, option(GROUPING, "How fast each is, if they differ: 2,1,1,0.5.")
     ] = None,
     work: Annotated[
-        str, choices.work.option(GROUPING, "What is done by key: {choices}.")
+        str, option_values.work.option(GROUPING, "What is done by key: {choices}.")
     ] = "python",
     time_column: Annotated[
         str | None, option(GROUPING, "Column of times: do the hot keys change?", "--time")
@@ -84,7 +84,7 @@ def doctor(
         require_packages("the page", "simulate", "matplotlib", "jinja2")
     from steelyard.doctor.job import Job
     from steelyard.doctor.strategies import STRATEGIES
-    from steelyard.doctor.work import Work
+    from steelyard.doctor.work import KindOfWork
     from steelyard.spark.doctor_input import Data, kind_of
     from steelyard.spark.examining import examine, steps
     from steelyard.spark.failures import failures_told
@@ -106,7 +106,7 @@ def doctor(
         )
         names = key or (["key"] if chosen.kind == "kafka" else [])
         speeds = None if capacities is None else tuple(numbers("capacities", capacities))
-        Job(Work.named(work), tuple(names), workers, speeds)  # refuses bad settings
+        Job(KindOfWork.named(work), tuple(names), workers, speeds)  # refuses bad settings
         if master.startswith("local"):
             chosen.require_there()
         _require(bool(names), "key: name the column by which rows belong together, with --key")

@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli import choices
+from steelyard.cli import option_values
 from steelyard.cli.console import console, error_console, refuse, require_packages
 from steelyard.cli.options import INPUT, OUTPUT, Drift, Master, Seed, SkewOfZipf, option
 from steelyard.validation import require_whole
 
 
 def generate(
-    name: Annotated[str, choices.dataset.argument("Data set: {choices}.")],
+    name: Annotated[str, option_values.dataset.argument("Data set: {choices}.")],
     *,
     fraction: Annotated[float, option(INPUT, "Part of the full size.")] = 1.0,
     skew: SkewOfZipf = None,

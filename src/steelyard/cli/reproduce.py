@@ -5,7 +5,7 @@ from typing import Annotated
 
 from rich.table import Table
 
-from steelyard.cli import choices
+from steelyard.cli import option_values
 from steelyard.cli.checks import require_no_file
 from steelyard.cli.console import console, error_console, progress_bar, refuse, require_packages
 from steelyard.cli.options import INPUT, OUTPUT, RUN, SPARK, option
@@ -14,7 +14,7 @@ from steelyard.cli.options import INPUT, OUTPUT, RUN, SPARK, option
 def reproduce(
     names: Annotated[
         list[str] | None,
-        choices.experiment.argument(
+        option_values.experiment.argument(
             "Experiments, all by default: {choices}.", metavar="NAME...|all"
         ),
     ] = None,

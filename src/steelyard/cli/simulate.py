@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.table import Table
 
-from steelyard.cli import choices
+from steelyard.cli import option_values
 from steelyard.cli.console import console, error_console, numbers, refuse, require_packages
 from steelyard.cli.dashboard import check_page, paced_run, start_page, wait_for_interrupt
 from steelyard.cli.options import (
@@ -53,7 +53,7 @@ def simulate(
     config: Annotated[
         Path | None, typer.Argument(help="A TOML file with settings named like the flags.")
     ] = None,
-    dataset: Annotated[str, choices.dataset.option(INPUT, "Data set: {choices}.")] = "wp",
+    dataset: Annotated[str, option_values.dataset.option(INPUT, "Data set: {choices}.")] = "wp",
     fraction: Annotated[float, option(INPUT, "Part of the data set.")] = 0.05,
     skew: SkewOfZipf = None,
     drift: Drift = None,
@@ -62,21 +62,23 @@ def simulate(
         str | None, option(INPUT, "A file or folder of messages instead.")
     ] = None,
     format: Annotated[  # noqa: A002
-        str | None, choices.message_format.option(INPUT, "Format of the input: {choices}.")
+        str | None, option_values.message_format.option(INPUT, "Format of the input: {choices}.")
     ] = None,
     key: Annotated[str | None, option(INPUT, "Key column of csv and parquet.")] = None,
     time: Annotated[str | None, option(INPUT, "Time column of csv and parquet.")] = None,
     on_malformed: Annotated[
         str,
-        choices.on_malformed.option(
+        option_values.on_malformed.option(
             INPUT, "What to do with lines that are no messages: {choices}."
         ),
     ] = "stop",
-    scheme: Annotated[str, choices.scheme.option(GROUPING, "Grouping scheme: {choices}.")] = "cg",
+    scheme: Annotated[
+        str, option_values.scheme.option(GROUPING, "Grouping scheme: {choices}.")
+    ] = "cg",
     epsilon: Annotated[float | None, option(GROUPING, "Slack of cg, porc, ch and plans.")] = None,
     virtual_workers: Annotated[int, option(GROUPING, "Per worker; 0: none, but 100 for cg.")] = 0,
     rules: Annotated[
-        str, choices.rules.option(GROUPING, "Rules of delegation: {choices}.")
+        str, option_values.rules.option(GROUPING, "Rules of delegation: {choices}.")
     ] = "steady",
     sources: Annotated[int, option(GROUPING, "Sources, each with its own state.")] = 1,
     workers: Annotated[int, option(CLUSTER, "Machines.")] = 10,
@@ -90,7 +92,7 @@ def simulate(
         option(CLUSTER, "A change of speeds: 5,4@600000 is 5 machines, 4 times, from a message."),
     ] = None,
     service: Annotated[
-        str, choices.service.option(CLUSTER, "Service time of a message: {choices}.")
+        str, option_values.service.option(CLUSTER, "Service time of a message: {choices}.")
     ] = "deterministic",
     load: Annotated[float, option(RUN, "Of what all machines can do.")] = 0.8,
     overload: Annotated[bool, option(RUN, "Allow a load above 1.")] = False,

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.cli import choices
+from steelyard.cli import option_values
 from steelyard.cli.console import console, error_console, refuse, require_packages
 from steelyard.cli.dashboard import check_page, start_page, wait_for_interrupt
 from steelyard.cli.options import (
@@ -46,7 +46,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     context: typer.Context,
     *,
     source: Annotated[
-        str, choices.stream_source.option(INPUT, "Where messages come from: {choices}.")
+        str, option_values.stream_source.option(INPUT, "Where messages come from: {choices}.")
     ] = "rate",
     path: Annotated[str | None, option(INPUT, "Folder of files to read.")] = None,
     servers: Servers = None,
@@ -59,11 +59,13 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     key: Annotated[str, option(GROUPING, "Column, or SQL expression, of the key.")],
     agg: Annotated[
         list[str] | None,
-        choices.aggregator.option(GROUPING, "Aggregators, count if none is given: {choices}."),
+        option_values.aggregator.option(
+            GROUPING, "Aggregators, count if none is given: {choices}."
+        ),
     ] = None,
     workers: Annotated[int, option(GROUPING, "Workers.")] = 4,
     placement: Annotated[
-        str, choices.placement.option(GROUPING, "Where workers run: {choices}.")
+        str, option_values.placement.option(GROUPING, "Where workers run: {choices}.")
     ] = "pull",
     virtual_workers: Annotated[
         int | None, option(GROUPING, "Delegated: of each worker; 100 if not given.")
@@ -91,7 +93,9 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     watermark: Annotated[
         str | None, option(WINDOW, "How late messages may be, such as 1 minute.")
     ] = None,
-    sink: Annotated[str, choices.sink.option(OUTPUT, "Where results go: {choices}.")] = "console",
+    sink: Annotated[
+        str, option_values.sink.option(OUTPUT, "Where results go: {choices}.")
+    ] = "console",
     out: Annotated[str | None, option(OUTPUT, "Folder to write, of the parquet sink.")] = None,
     out_servers: Annotated[
         str | None, option(OUTPUT, "Kafka's host:port to write to; --servers if not given.")

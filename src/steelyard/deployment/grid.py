@@ -14,7 +14,7 @@ from statistics import median
 from pyspark.sql import SparkSession
 
 from steelyard.control.history import Slot
-from steelyard.deployment import strategies
+from steelyard.deployment import word_grouping
 from steelyard.deployment.broker import connector
 from steelyard.deployment.emulated_machines import ChangingMachines, Machines
 from steelyard.deployment.grid_plan import GridRun
@@ -245,7 +245,7 @@ class Grid:
         """Other workers become slow in the middle of a run; its slots are kept in series.csv."""
         result = run.empty_result
         before, after = self.setting.speeds(run.seed), self.setting.speeds(run.seed + 1000)
-        machine_of_task = strategies.machine_of_task(run.strategy, self._machine_numbers)
+        machine_of_task = word_grouping.machine_of_task(run.strategy, self._machine_numbers)
         machines = ChangingMachines(
             result.delay / 1000, before, machine_of_task, later=after, change=CHANGE
         )
@@ -278,7 +278,7 @@ class Grid:
             return Machines(service, [1.0] * self.setting.workers, part=part, may_be_paused=True)
         speeds = self.setting.speeds(run.seed, hetero=run.hetero == "sleep")
         return Machines(
-            service, speeds, strategies.machine_of_task(run.strategy, self._machine_numbers)
+            service, speeds, word_grouping.machine_of_task(run.strategy, self._machine_numbers)
         )
 
     @property

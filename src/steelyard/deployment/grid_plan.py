@@ -6,7 +6,7 @@ Settings and names of data sets enter; runs leave, in the order in which they ar
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.deployment import strategies
+from steelyard.deployment import word_grouping
 from steelyard.deployment.grid_settings import GridSettings
 from steelyard.deployment.run_results import RunResult
 
@@ -33,7 +33,7 @@ class GridRun:
         """The result before anything is measured."""
         return RunResult(
             self.strategy,
-            strategies.placement(self.strategy),
+            word_grouping.placement(self.strategy),
             self.delay,
             self.hetero,
             self.seed,

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from steelyard.control.history import Slot
-from steelyard.deployment import strategies
+from steelyard.deployment import word_grouping
 from steelyard.deployment.broker import ConstantRateProducer, Topic
 from steelyard.deployment.emulated_machines import Machines, SlowCount
 from steelyard.deployment.grid_settings import SOURCES
@@ -52,7 +52,7 @@ class MeasuredCluster:
             startingOffsets=json.dumps(topic.last(each * batches)),
             maxOffsetsPerTrigger=str(each),
         )
-        grouped = strategies.group_words(strategy, words, self.workers, control)
+        grouped = word_grouping.group_words(strategy, words, self.workers, control)
         query = self._start(grouped, machines, available_now=True)
         self._follow(grouped, query, lambda: not query.isActive)
         query.awaitTermination()  # raises what it has failed of
@@ -76,7 +76,7 @@ class MeasuredCluster:
         settle, measure = seconds
         with ConstantRateProducer(servers, words, rate) as producer:
             stream = self._words(servers, producer.topic, startingOffsets="latest")
-            grouped = strategies.group_words(strategy, stream, self.workers, control)
+            grouped = word_grouping.group_words(strategy, stream, self.workers, control)
             query = self._start(grouped, machines, available_now=False)
             deadline = time.time() + _STARTING
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard import metrics
-from steelyard.doctor.counts import KeyCounts
+from steelyard.doctor.key_counts import KeyCounts
 from steelyard.doctor.loads import Floats, Workload
 from steelyard.doctor.strategies import STRATEGIES, GroupingStrategy
 

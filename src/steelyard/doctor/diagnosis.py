@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 from steelyard.doctor.advice import advise
 from steelyard.doctor.costs import Cost, costs
-from steelyard.doctor.counts import KeyCounts
 from steelyard.doctor.examination import Examination, HotKey
 from steelyard.doctor.job import Job
+from steelyard.doctor.key_counts import KeyCounts
 from steelyard.doctor.periods import OverTime
 from steelyard.doctor.skew import entropy, zipf_exponent
 from steelyard.doctor.strategies import STRATEGIES

@@ -11,11 +11,11 @@ from typing import Any
 
 from steelyard.doctor.advice import WORTH, Advice
 from steelyard.doctor.costs import Cost
-from steelyard.doctor.counts import Name
+from steelyard.doctor.key_counts import Name
 from steelyard.doctor.periods import OverTime
 from steelyard.doctor.plain_text import columns_of, shown_key, shown_time, worker_count
 from steelyard.doctor.strategies import KEY_GROUPING
-from steelyard.doctor.work import Work
+from steelyard.doctor.work import KindOfWork
 from steelyard.printable import printable
 
 _LISTED_KEYS = 10
@@ -55,7 +55,7 @@ class Examination:
     key: tuple[str, ...]
     workers: int
     capacities: tuple[float, ...] | None
-    work: Work
+    work: KindOfWork
     """What is done with the rows of a key."""
     is_sample: bool
     """Whether the messages are a sample of more."""

@@ -6,9 +6,9 @@ The work, the key and the workers enter; lines of code leave.
 import json
 from dataclasses import dataclass
 
-from steelyard.doctor.counts import BUCKETS
+from steelyard.doctor.key_counts import BUCKETS
 from steelyard.doctor.plain_text import worker_count
-from steelyard.doctor.work import Work
+from steelyard.doctor.work import KindOfWork
 from steelyard.plans import Planner
 from steelyard.printable import printable
 from steelyard.validation import require_whole
@@ -16,9 +16,9 @@ from steelyard.validation import require_whole
 
 @dataclass(frozen=True)
 class Job:
-    """Work on the rows of a key, shared by workers."""
+    """KindOfWork on the rows of a key, shared by workers."""
 
-    work: Work
+    work: KindOfWork
     key: tuple[str, ...]
     workers: int
     capacities: tuple[float, ...] | None = None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from steelyard import metrics, schemes
-from steelyard.doctor.counts import BUCKETS, KeyCounts
+from steelyard.doctor.key_counts import BUCKETS, KeyCounts
 from steelyard.hashing import mix64
 from steelyard.plans import Planner
 

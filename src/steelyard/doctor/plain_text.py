@@ -6,7 +6,7 @@ What data holds enters; text leaves that says nothing to a terminal but what it 
 import unicodedata
 from datetime import UTC, datetime
 
-from steelyard.doctor.counts import Name
+from steelyard.doctor.key_counts import Name
 from steelyard.printable import printable
 
 WIDTH = 60

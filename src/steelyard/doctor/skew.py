@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from steelyard.datasets.ranks import PowerLaw
-from steelyard.doctor.counts import KeyCounts
+from steelyard.doctor.key_counts import KeyCounts
 
 _TABLE = 4096
 """Ranks up to here are added one by one; those after it follow a closed form."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Work:
+class KindOfWork:
     """What is done with the rows of a key.
 
     The lines of code are templates: `{frame}`, `{keys}`, `{on}` (the keys of a join), `{workers}`,
@@ -31,10 +31,10 @@ class Work:
     """Name of the DataFrame in the code."""
 
     @classmethod
-    def named(cls, name: str) -> "Work":
+    def named(cls, name: str) -> "KindOfWork":
         """Return the work of this name.
 
-        >>> Work.named("join").meaning
+        >>> KindOfWork.named("join").meaning
         'a join on the key'
 
         Raises:
@@ -47,7 +47,7 @@ class Work:
         raise ValueError(f"work must be one of {names}, got {name!r}")
 
 
-PYTHON = Work(
+PYTHON = KindOfWork(
     name="python",
     meaning="Python code on the rows of a key",
     spark_code="{frame}.repartition({workers}, {keys}).mapInArrow(function, schema)",
@@ -58,7 +58,7 @@ PYTHON = Work(
     "split of a hot key; with whole_light_keys=True all other keys come whole. If it does not care "
     "for keys at all, plain df.repartition(n) balances as well.",
 )
-AGGREGATE = Work(
+AGGREGATE = KindOfWork(
     name="aggregate",
     meaning="an aggregate of Spark's own, such as count or sum",
     spark_code="{frame}.groupBy({keys}).agg(...)",
@@ -68,7 +68,7 @@ AGGREGATE = Work(
     "hot key weighs no more than any other. That holds for count, sum, avg, min, max and their "
     "like; for collect_list, or functions in Python, ask again with work=python.",
 )
-JOIN = Work(
+JOIN = KindOfWork(
     name="join",
     meaning="a join on the key",
     spark_code="{frame}.join(other, {on})",
@@ -77,7 +77,7 @@ JOIN = Work(
     explanation="Matching rows of the other frame are copied to the workers of a hot key only. If "
     "that frame fits into the memory of an executor, F.broadcast(other) is faster still.",
 )
-WRITE = Work(
+WRITE = KindOfWork(
     name="write",
     meaning="files, with the rows of a key together",
     spark_code="{frame}.repartition({workers}, {keys}).write.parquet(path)",
@@ -85,7 +85,7 @@ WRITE = Work(
     recommendation="write balanced partitions",
     explanation="A hot key is in several files; every other one stays in one.",
 )
-STREAM = Work(
+STREAM = KindOfWork(
     name="stream",
     meaning="a stream that keeps state for each key",
     spark_code="{frame}.groupBy({keys}).agg(...).writeStream",

@@ -5,7 +5,7 @@ planner.py        counts of messages by bucket become a plan
 routing_plan.py   for every bucket of keys, the virtual workers that get its messages
 cells.py          the parts of a bucket's messages, and how a plan writes them
 lookup.py         from a bucket and a salt to a bin
-counts.py         counts of messages by bucket, checked
+bucket_counts.py  counts of messages by bucket, checked
 description.py    a plan as a table for people
 task_sizes.py     how much each of a worker's tasks should hold
 """

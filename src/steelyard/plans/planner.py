@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from steelyard.hashing import MOST_BINS, coprime_steps, mix64, seed_mask
+from steelyard.plans.bucket_counts import Floats, checked_counts
 from steelyard.plans.cells import WHOLE
-from steelyard.plans.counts import Floats, checked_counts
 from steelyard.plans.routing_plan import RoutingPlan
 from steelyard.validation import require_between, require_whole
 

@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from steelyard.plans.bucket_counts import Floats, checked_counts
 from steelyard.plans.cells import WHOLE, Cell, Cells, cells_from_json, cells_to_json
-from steelyard.plans.counts import Floats, checked_counts
 from steelyard.plans.description import PlanDescription, describe
 from steelyard.plans.lookup import Lookup, Tables
 

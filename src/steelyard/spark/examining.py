@@ -13,13 +13,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StringType, StructType
 
-from steelyard.doctor.counts import BUCKETS, TOP, KeyCounts, TopKey
 from steelyard.doctor.diagnosis import diagnose
 from steelyard.doctor.examination import Examination
 from steelyard.doctor.job import Job
+from steelyard.doctor.key_counts import BUCKETS, TOP, KeyCounts, TopKey
 from steelyard.doctor.periods import OverTime, over_time
 from steelyard.doctor.strategies import STRATEGIES
-from steelyard.doctor.work import Work
+from steelyard.doctor.work import KindOfWork
 from steelyard.spark.columns import HIDDEN, Key, named, require_frame, require_key, seconds_of
 
 Watch = Callable[[str], None]
@@ -77,7 +77,7 @@ def examine(
     """
     fields = _fields(frame, (key,) if isinstance(key, str) else tuple(key), time)
     speeds = None if capacities is None else tuple(map(float, capacities))
-    job = Job(Work.named(work), fields.key, workers, speeds, fields.nested)
+    job = Job(KindOfWork.named(work), fields.key, workers, speeds, fields.nested)
     watch("counting")
     counts = key_counts(fields.flat, fields.key, workers)
     drift = None

@@ -24,7 +24,7 @@ class Choices:
     >>> Choices("rules", lambda: ("steady", "paper")).require("none")
     Traceback (most recent call last):
     ...
-    steelyard.cli.choices.UnknownChoiceError: rules must be one of steady, paper; got 'none'
+    steelyard.cli.option_values.UnknownChoiceError: rules must be one of steady, paper; got 'none'
     """
 
     label: str

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.datasets import zipf_ranks
-from steelyard.doctor.counts import TOP, KeyCounts
 from steelyard.doctor.diagnosis import diagnose
 from steelyard.doctor.job import Job
+from steelyard.doctor.key_counts import TOP, KeyCounts
 from steelyard.doctor.skew import entropy, zipf_exponent
 from steelyard.doctor.work import PYTHON
 from tests.strategies import KEY_COUNTS
