@@ -3,7 +3,12 @@
 plan_text.py         the text of EXPLAIN becomes a tree of steps
 known_functions.py   what Spark's functions return when a task is run again
 rows.py              what is known of rows and of the values in them
-steps.py             what each kind of step makes of that
+traced_step.py       a step with what is known of its inputs, and doubts about its expressions
+made_columns.py      steps that make columns row by row
+aggregates.py        steps that make values of many rows
+kept_rows.py         steps that leave rows out or order them anew
+combined_rows.py     steps with several inputs
+steps.py             by the name of a step: what follows from it
 lineage.py           from the sources of a frame, step by step, to its columns
 repeated.py          what a frame's plan allows: which columns repeat, and whether their order does
 """

@@ -12,7 +12,8 @@ from pyspark.sql.types import DataType
 
 from steelyard.spark.retries.plan_text import Step, items_of, parts_of
 from steelyard.spark.retries.rows import Rows, given, unknown
-from steelyard.spark.retries.steps import KEEP_ROWS, STEPS, At
+from steelyard.spark.retries.steps import KEEP_ROWS, STEPS
+from steelyard.spark.retries.traced_step import TracedStep
 
 _FILES = {"parquet", "orc", "csv", "json", "text", "binaryFile", "avro", "xml"}
 
@@ -54,8 +55,8 @@ class Lineage:
         inputs = [self.rows(child, outer) for child in step.children]
         if len(inputs) != (2 if step.name in _OF_TWO else 1) and step.name not in _OF_MANY:
             return unknown(f"the step {step.name}")
-        at = At(step, inputs, outer, self.kinds, self.rows)
-        found = follow(at) or unknown(f"the step {step.name}")
+        traced = TracedStep(step, inputs, outer, self.kinds, self.rows)
+        found = follow(traced) or unknown(f"the step {step.name}")
         if step.name == "CTERelationDef":
             self._shared[(parts_of(step.text) or [""])[0]] = found
         return found if step.name in KEEP_ROWS else found.beyond()

@@ -1,0 +1,95 @@
+"""Steps that make values of many rows: what is known of aggregates and windows.
+
+What is known of the inputs of a step enters; what is known of its result leaves. A value is sure if
+its aggregate does not depend on the order of the rows.
+"""
+
+import re
+from dataclasses import replace
+
+from pyspark.sql.types import DecimalType, DoubleType, FloatType
+
+from steelyard.spark.retries.known_functions import AGGREGATES, RANKS
+from steelyard.spark.retries.made_columns import projected
+from steelyard.spark.retries.plan_text import Item, items_of, lists_in, plain_columns
+from steelyard.spark.retries.rows import Doubt, Kind, Rows, Varies
+from steelyard.spark.retries.traced_step import COLUMN_NUMBER, TracedStep
+
+_SUM = re.compile(r"sum\(.*\)(?: FILTER \(WHERE .*\))?")
+
+_WHOLE_FRAME = re.compile(
+    r"specifiedwindowframe\((RangeFrame|RowFrame, unboundedpreceding\$\(\), unboundedfollowing)"
+)
+"""Frames that take rows of equal order together."""
+
+
+def after_aggregate(traced: TracedStep) -> Rows | None:
+    """Follow keys of groups, which are as sure as before, and aggregates of their rows."""
+    lists = lists_in(traced.step.text)
+    if not lists or len(lists) > 2:
+        return None
+    items = items_of(lists[-1])
+    if items is None:
+        return None
+    groups = traced.doubt(", ".join(lists[0])) if len(lists) == 2 else None
+    made = projected(traced, items, lambda item: _aggregated(traced, item, groups))
+    return made.shuffled(by=groups)
+
+
+def _aggregated(traced: TracedStep, item: Item, groups: Doubt | None = None) -> Doubt | None:
+    """The doubt about what is made of the rows of a group: a key of theirs, or an aggregate."""
+    doubt = traced.doubt(item.expression)
+    if doubt is None:
+        return None  # made of keys alone
+    if groups is not None or traced.rows.varies is Varies.TOGETHER:
+        return Doubt("an aggregate of rows that may be others", among=frozenset())
+    more = AGGREGATES
+    if _SUM.fullmatch(item.expression):
+        kind = traced.kinds.get(item.id)
+        is_decimal = isinstance(kind, DecimalType) and kind.precision < 38
+        if isinstance(kind, FloatType | DoubleType):
+            return Doubt("sum() of fractions", Kind.ORDER)
+        if item.is_long or is_decimal:
+            more |= {"sum"}
+    doubt = traced.doubt(item.expression, more)
+    if doubt is None and traced.rows.varies is not Varies.NOT:
+        return Doubt("an aggregate of rows that may be others")
+    return doubt
+
+
+def after_window(traced: TracedStep) -> Rows | None:
+    """Add columns that are made over windows, and keep the others."""
+    lists = lists_in(traced.step.text)
+    if not lists or len(lists) > 3:
+        return None
+    items = items_of(lists[0])
+    if items is None or traced.rows.ids is None:
+        return None
+    belongs = frozenset().union(*map(plain_columns, lists[1:]))
+    about = traced.rows.about(belongs)
+    ranked = belongs if about is None and traced.rows.varies is Varies.NOT else frozenset[int]()
+    doubts = {item.id: _over_window(traced, item, ranked) for item in items}
+    return replace(
+        traced.rows,
+        ids=traced.rows.ids + tuple(doubts),
+        doubts=dict(traced.rows.doubts)
+        | {n: doubt for n, doubt in doubts.items() if doubt is not None},
+        names=dict(traced.rows.names) | {item.id: item.name for item in items},
+        ordered=False,
+    )
+
+
+def _over_window(traced: TracedStep, item: Item, ranked: frozenset[int]) -> Doubt | None:
+    function, found, window = item.expression.partition(" windowspecdefinition")
+    name = function.partition("(")[0].lower()
+    if not found:
+        return Doubt("a window", among=frozenset())
+    spec = re.sub(r"\w+\$?\(", "(", window)
+    if name == "row_number":
+        return Doubt("row_number()", Kind.ORDER, ranked)
+    is_whole = name in RANKS or _WHOLE_FRAME.search(window) is not None
+    doubt = _aggregated(traced, replace(item, expression=function)) if name not in RANKS else None
+    doubt = doubt or traced.rows.about({int(n) for n in COLUMN_NUMBER.findall(function + spec)})
+    if doubt is None and is_whole and traced.rows.varies is Varies.NOT:
+        return None
+    return Doubt(f"{name}()", Kind.ORDER, frozenset())

@@ -1,0 +1,75 @@
+"""Steps with several inputs: what is known of joins, unions and comparisons of sets.
+
+What is known of the inputs of a step enters; what is known of its result leaves.
+"""
+
+from dataclasses import replace
+
+from steelyard.spark.retries.plan_text import parts_of
+from steelyard.spark.retries.rows import Doubt, Rows, Varies, joined, worst
+from steelyard.spark.retries.traced_step import TracedStep
+
+
+def after_join(traced: TracedStep) -> Rows | None:
+    """Doubt all columns if the condition is doubted or other rows may take the place of some."""
+    how, *rest = parts_of(traced.step.text) or [""]
+    left, right = traced.inputs
+    condition = ", ".join(part for part in rest if "Hint=" not in part)
+    doubt = traced.doubt(condition)
+    both = joined(traced.inputs)
+    together = next((r for r in traced.inputs if r.varies is Varies.TOGETHER), None)
+    if doubt is not None or together is not None:
+        return replace(
+            both.doubted(doubt or Doubt("a join with rows that may be others")),
+            varies=Varies.TOGETHER,
+        )
+    if how in ("LeftSemi", "LeftAnti"):
+        return replace(left, varies=both.varies, ordered=False)
+    if how not in ("Inner", "Cross", "LeftOuter", "RightOuter", "FullOuter"):
+        return None
+    # A row whose partner may be missing has nulls in its place.
+    missing = Doubt("an outer join with rows that may be missing")
+    doubts = dict(both.doubts)
+    for side, outer in ((left, ("RightOuter", "FullOuter")), (right, ("LeftOuter", "FullOuter"))):
+        if how in outer and side.varies is not Varies.NOT:
+            doubts |= dict.fromkeys(side.names, missing)
+    return replace(both, doubts=doubts)
+
+
+def after_union(traced: TracedStep) -> Rows | None:
+    """Doubt a column if it is doubted in any input."""
+    first, *others = traced.inputs
+    if not others or any(rows.ids is None for rows in traced.inputs):
+        return _of_ranges(traced)
+    assert first.ids is not None
+    doubts = dict(first.doubts)
+    for rows in others:
+        if rows.ids is None or len(rows.ids) != len(first.ids):
+            return None
+        for mine, theirs in zip(first.ids, rows.ids, strict=True):
+            doubt = rows.doubt(theirs)
+            if doubt is not None:
+                doubts[mine] = worst([doubt, doubts.get(mine, doubt)]) or doubt
+    return replace(
+        first,
+        doubts=doubts,
+        varies=max(rows.varies for rows in traced.inputs),
+        ordered=all(rows.ordered for rows in traced.inputs),
+    )
+
+
+def _of_ranges(traced: TracedStep) -> Rows | None:
+    """Ranges do not tell their numbers, and have nothing that could differ."""
+    is_sure = bool(traced.inputs) and all(
+        rows.others is None and not rows.doubts and rows.varies is Varies.NOT
+        for rows in traced.inputs
+    )
+    return replace(traced.rows, ordered=all(r.ordered for r in traced.inputs)) if is_sure else None
+
+
+def after_compare_sets(traced: TracedStep) -> Rows | None:
+    """Doubt all columns unless both sets of rows are sure."""
+    if not all(rows.are_sure for rows in traced.inputs):
+        doubted = traced.rows.doubted(Doubt("a comparison with rows that may be others"))
+        return replace(doubted, varies=Varies.TOGETHER)
+    return traced.rows.shuffled()
