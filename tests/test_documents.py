@@ -138,6 +138,13 @@ def test_sentences_in_the_table_of_troubles_are_the_codes():
     assert [text for text in quoted if not any(text.rstrip("… ") in it for it in said)] == []
 
 
+def test_files_that_pages_name_are_there():
+    """The tables of `how-it-works.md` lead to the code."""
+    named = re.findall(r"`((?:\w+/)*(?:\w+\.py|\w+/))`", text_of("docs/how-it-works.md"))
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / "src/steelyard" / name).exists()] == []
+
+
 def documented():
     """What the pages of the reference ask mkdocstrings for."""
     for page in sorted((ROOT / "docs/api").glob("*.md")):
