@@ -1,82 +1,16 @@
 """The control loop, driven by a model of workers: no Spark, no clock."""
 
-import shutil
 import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from steelyard.control.controller import Controller, SlotLength
-from steelyard.control.history import Slot
-from steelyard.control.reports import (
-    SourceReport,
-    WorkerReport,
-    latency_bins,
-    latency_quantile,
-)
+from steelyard.control.reports import SourceReport, WorkerReport
 from steelyard.control.store import ControlStore
 from steelyard.delegation import SteadyRules
-from steelyard.hashing import spread
-from steelyard.plans import Planner
 from steelyard.plans.task_sizes import capacities_of_tasks
-
-BUCKETS, ROWS = 2048, 100_000
-
-
-class Model:
-    """Micro-batches at full speed: sources follow the version, workers take their time."""
-
-    def __init__(
-        self, speeds, controller, weights=None, clock=float, lag=0, rows=ROWS, by_plan=True
-    ):
-        self.speeds, self.controller = np.array(speeds, float), controller
-        self.weights = np.full(BUCKETS, 1 / BUCKETS) if weights is None else weights
-        self.batch, self.random, self.clock = -1, np.random.default_rng(1), clock
-        self.lag, self.rows, self.versions, self.by_plan = lag, rows, [], by_plan
-
-    def run(self, batches):
-        """The part of all capacity that was used, batch by batch."""
-        return [self._one() for _ in range(batches)]
-
-    def _one(self):
-        self.batch += 1
-        self.versions.append(self.controller.version)
-        version = self.versions[max(0, self.batch - self.lag)]
-        buckets = self.random.choice(BUCKETS, self.rows, p=self.weights)
-        plan = version.plan or Planner(version.owners.size, buckets=BUCKETS).plan
-        salts = spread(np.arange(self.rows))
-        virtual = plan.route(buckets, salts) if self.by_plan else buckets % version.owners.size
-        owners = version.owners[virtual]
-        rows = np.bincount(owners, minlength=self.speeds.size)
-        busy = rows / self.speeds
-        counts = np.bincount(buckets, minlength=BUCKETS).astype(np.float32)
-        reports = [
-            WorkerReport(self.batch, w, int(n), float(t), 1, ((80, int(n)),))
-            for w, (n, t) in enumerate(zip(rows, busy, strict=True))
-            if n
-        ]
-        self.controller.finish_batch(
-            self.batch,
-            float(busy.max()),
-            [SourceReport(self.batch, 0, 0, counts, (("hot", 7),), version.number)],
-            reports,
-            now=self.clock(self.batch),
-        )
-        return self.rows / busy.max() / self.speeds.sum()
-
-
-def zipf(exponent):
-    """Weights of buckets, a few of them hot."""
-    weights = 1 / np.arange(1, BUCKETS + 1) ** exponent
-    return weights / weights.sum()
-
-
-def controller(workers=8, **settings):
-    """A controller of delegated workers."""
-    settings = {"virtual_workers": 100, "delegation": True, "buckets": BUCKETS, **settings}
-    return Controller(workers, **settings)
+from tests.control.model import BUCKETS, ROWS, Model, controller, zipf
 
 
 def test_slow_workers_keep_what_they_can_do():
@@ -224,53 +158,6 @@ def test_hints_are_where_it_starts():
     assert min(used[1:]) > 0.85
 
 
-def test_a_restart_goes_on_where_it_stopped(tmp_path):
-    """Plan and assignment are those that were learned, so the version is; then numbers go on."""
-    speeds = [1, 1, 1, 0.3]
-    before = controller(4, store=ControlStore(tmp_path))
-    Model(speeds, before, zipf(1.0)).run(15)
-    after = controller(4, store=ControlStore(tmp_path))
-    assert after.version.says(before.version.plan, before.version.owners)
-    assert after.version.number == before.version.number
-    assert min(Model(speeds, after, zipf(1.0)).run(5)) > 0.93
-    assert 16 == after.history[0].slot
-
-
-def test_other_workers_after_a_restart(tmp_path):
-    """The counts are still good for as many tasks as there are now."""
-    store = ControlStore(tmp_path)
-    first = Controller(4, 2, delegation=False, buckets=BUCKETS, store=store)
-    Model([1] * 8, first, zipf(1.4)).run(3)
-    more = Controller(6, 2, delegation=False, buckets=BUCKETS, store=store)
-    assert 12 == more.version.plan.bins
-    assert Model([1] * 12, more, zipf(1.4)).run(1)[0] > 0.85
-
-
-def test_lost_files_are_published_again(tmp_path):
-    """A slot after the folder was removed sources have a version to follow."""
-    store = ControlStore(tmp_path / "control")
-    model = Model([1, 1], controller(2, store=store))
-    model.run(3)
-    shutil.rmtree(store.address)
-    model.run(1)
-    assert store.newest().plan is not None
-    assert store.latest() == model.controller.version.number
-
-
-def test_latencies_of_several_slots_are_told_together():
-    """A slot with many messages counts for more; none tell nothing."""
-    from steelyard.control.history import quantile_of
-
-    model = Model([1, 1], controller(2))
-    model.run(2)
-    slots = list(model.controller.history)
-    assert slots[0].latencies == ((80, ROWS),)
-    assert quantile_of(slots, 0.99) == slots[0].p99
-    assert quantile_of([], 0.5) is None
-    again = Slot.from_json(slots[0].to_json())
-    assert again == slots[0]
-
-
 def test_who_had_nothing_for_a_while_is_not_taken_for_idle(tmp_path):
     """Short slots are heard together: one in which a worker still had nothing does not compare."""
     store = ControlStore(tmp_path)
@@ -326,21 +213,6 @@ def test_slots_of_several_batches_and_of_seconds():
     assert [False, False, True] * 2 == ended
 
 
-def test_the_history_reads_as_it_was_written(tmp_path):
-    """JSON lines, shares that add up, latencies, hot keys."""
-    store = ControlStore(tmp_path)
-    model = Model([1, 0.5], controller(2, store=store))
-    model.run(3)
-    slots = [Slot.from_json(line) for line in store.history()]
-    assert list(model.controller.history) == slots
-    assert 1 == pytest.approx(sum(worker.share for worker in slots[-1].workers))
-    assert 7 / ROWS == slots[0].hot_keys[0].share
-    assert 1.06 == pytest.approx(slots[0].p99, rel=0.06)
-    assert slots[0].imbalance > slots[-1].imbalance
-    fast, slow = (worker.backlog for worker in slots[0].workers)
-    assert 0 == fast < slow, "the slower one still has messages when the mean worker has none"
-
-
 def test_control_files_are_small_and_planning_is_quick(tmp_path):
     """8,192 buckets, 1,000 virtual workers, Zipf 1.0: files below 200 kB."""
     store = ControlStore(tmp_path)
@@ -350,47 +222,6 @@ def test_control_files_are_small_and_planning_is_quick(tmp_path):
         loop.finish_batch(batch, 1.0, [SourceReport(batch, 0, 0, counts)], [], time.time())
     sizes = {path.name: path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()}
     assert max(sizes.values()) <= 200_000, sizes
-
-
-@given(st.lists(st.floats(0, 1e7), min_size=1, max_size=50), st.floats(0.01, 1))
-@settings(max_examples=50)
-def test_quantiles_of_latencies_are_within_a_bin(latencies, quantile):
-    """Six percent, from a tenth of a millisecond to a day."""
-    found = latency_quantile(latency_bins(np.array(latencies)), quantile)
-    exact = sorted(latencies)[max(0, int(np.ceil(quantile * len(latencies))) - 1)]
-    assert found == pytest.approx(min(max(exact, 1e-4), 1.06e5), rel=0.13)
-
-
-def test_reports_travel_as_text():
-    """There and back."""
-    source = SourceReport(3, 1, 2, np.arange(9, dtype=np.float32), (("a", 4),), 5)
-    back = SourceReport.from_json(source.to_json())
-    assert (3, 1, 2, 5) == (back.batch, back.source, back.part, back.version)
-    assert (("a", 4),) == back.hot
-    assert source.counts.tolist() == back.counts.tolist()
-    worker = WorkerReport(3, 1, 10, 0.5, 7, ((1, 2), (3, 4)), 99)
-    assert worker == WorkerReport.from_json(worker.to_json())
-    assert latency_quantile(np.zeros(181, np.int64), 0.5) is None
-
-
-def test_prometheus_is_told_of_the_newest_slot():
-    """On request, on this machine only, until it is closed."""
-    from urllib.request import urlopen
-
-    from steelyard.control.prometheus import MetricsServer
-
-    loop = controller(2)
-    Model([1, 0.5], loop).run(2)
-    with (
-        MetricsServer(lambda: loop.history, port=0) as server,
-        urlopen(f"http://127.0.0.1:{server.port}/metrics") as answer,
-    ):
-        text = answer.read().decode()
-    assert f"steelyard_messages_total {2 * ROWS:.1f}" in text
-    assert 'steelyard_worker_state{state="busy",worker="1"}' in text
-    assert 'steelyard_latency_seconds{quantile="0.99",worker="0"}' in text
-    busy = loop.history[-1].workers[0].utilisation
-    assert f'steelyard_worker_utilisation{{worker="0"}} {busy}' in text
 
 
 def test_a_clock_that_goes_back_changes_no_decision():
@@ -404,85 +235,3 @@ def test_a_clock_that_goes_back_changes_no_decision():
     assert any(moves)
     times = [slot.time for slot in back.controller.history]
     assert sorted(times, reverse=True) == times
-
-
-def test_a_path_that_is_in_use_is_not_written_to(tmp_path):
-    """Before a query has claimed it, which a second one cannot."""
-    store = ControlStore(tmp_path)
-    first = Model([1, 0.5], controller(2, store=store))
-    first.run(2)
-    store.claim("first")
-    before = store.newest().to_json()
-    assert controller(3, store=store).version is None
-    assert before == store.newest().to_json()
-    resumed = controller(2, store=store)
-    assert resumed.version.number == store.latest()
-
-
-def test_totals_go_on_over_restarts(tmp_path):
-    """Although only the last slots are remembered."""
-    store = ControlStore(tmp_path)
-    first = Model([1, 0.5], controller(2, store=store))
-    first.run(3)
-    second = Model([1, 0.5], controller(2, store=store))
-    second.run(2)
-    last = second.controller.history[-1]
-    assert (5, 5 * ROWS) == (last.slot, last.messages_so_far)
-    moves = [len(s.moves) for m in (first, second) for s in m.controller.history]
-    assert sum(moves) == last.moves_so_far > 0
-
-
-@pytest.mark.parametrize(
-    "learned",
-    [
-        {"slots": "many"},
-        {"slots": 3, "planner": 7},
-        {"slots": 3, "planner": {}},
-        {"planner": {"buckets": BUCKETS, "counts": ["x"]}},
-        {"planner": {"buckets": BUCKETS, "counts": [1.0]}},
-        {"source": {"assignment": {}}},
-        {"source": {"assignment": {"workers": [0, 1], "owned": [[0], [0]]}}},
-        {"source": []},
-        {"moves": None},
-    ],
-)
-@pytest.mark.parametrize("delegation", [True, False])
-def test_learned_files_of_a_wrong_shape_are_ignored(tmp_path, caplog, learned, delegation):
-    """With a warning, unless they say nothing about this stream: the query starts as new."""
-    store = ControlStore(tmp_path)
-    store.prepare()
-    store.save_learned(learned)
-    loop = Controller(2, 10, delegation=delegation, store=store, buckets=BUCKETS)
-    fresh = Controller(2, 10, delegation=delegation, buckets=BUCKETS)
-    assert fresh.version.says(loop.version.plan, loop.version.owners)
-    if "source" not in learned or delegation:
-        assert "learned.json cannot be understood" in caplog.text
-
-
-@pytest.mark.parametrize("name", ["versions", "learned.json", "history.jsonl", "all"])
-def test_a_path_that_cannot_be_written_any_more_does_not_stop_the_loop(tmp_path, caplog, name):
-    """Something is in the way of a file: one warning for each kind, and slots go on."""
-    store = ControlStore(tmp_path / "control")
-    store.prepare()
-    model = Model([1, 0.5], controller(2, store=store))
-    model.run(2)
-    path = tmp_path / "control" / ("" if name == "all" else name)
-    if path.is_dir():
-        shutil.rmtree(path)
-        path.touch()
-    else:
-        path.unlink()
-        path.mkdir()
-    model.run(3)
-    assert 5 == len(model.controller.history)
-    assert 4 == model.controller.last_batch
-    if path.is_dir():
-        path.rmdir()
-    else:
-        path.unlink()
-    assert (3 if name == "all" else 1) == caplog.text.count("cannot be written")
-    model.run(1)
-    assert store.newest().says(model.controller.version.plan, model.controller.version.owners)
-    assert ControlStore(store.address).is_identified_by(store.identity)
-    assert store.history()
-    assert store.learned()["slots"] == 6

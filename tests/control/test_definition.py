@@ -10,8 +10,8 @@ import pytest
 import steelyard as sy
 from steelyard.aggregators import Sum, TopK
 from steelyard.aggregators.describing import described
+from steelyard.control.addresses import files_at
 from steelyard.control.definition import Definition
-from steelyard.control.files import files_at
 from steelyard.control.store import ControlStore
 
 COUNTS = Definition(("Count(column='')",), ("page string",), None, "pull", ("count bigint",))
@@ -65,11 +65,11 @@ def test_a_query_that_goes_on_with_another_definition_is_refused(tmp_path, remot
         for batch, query, other in ((1, "a", sums), (9, "b", COUNTS)):
             with pytest.raises(ValueError, match="keep them as they were, or use a new checkpoint"):
                 ControlStore(address).require_same(query, batch, other)
-        files_at(address).remove("definitions/a")
+        files_at(address).delete("definitions/a")
         store.require_same("a", 2, sums)
         store.require_same("a", 2, COUNTS)  # the micro-batch has failed, and is run again
         store.require_same("a", 3, COUNTS)
-        files_at(address).write("definitions/a", "nonsense")
+        files_at(address).replace("definitions/a", "nonsense")
         store.require_same("a", 4, sums)
 
 

@@ -2,12 +2,14 @@
 
 import socket
 from http import HTTPStatus
+from urllib.request import urlopen
 
 import pytest
 
 from steelyard.control.prometheus import MetricsServer
 from steelyard.hosts import REFUSAL
 from tests.asking import MALFORMED, OTHERS, OURS, ask
+from tests.control.model import ROWS, Model, controller
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +59,19 @@ def test_a_server_that_is_closed_is_gone():
         assert HTTPStatus.OK == ask(server.port, "/metrics", "localhost").status
     with MetricsServer(list, port=server.port) as again:
         assert again.port == server.port
+
+
+def test_prometheus_is_told_of_the_newest_slot():
+    """On request, on this machine only, until it is closed."""
+    loop = controller(2)
+    Model([1, 0.5], loop).run(2)
+    with (
+        MetricsServer(lambda: loop.history, port=0) as server,
+        urlopen(f"http://127.0.0.1:{server.port}/metrics") as answer,
+    ):
+        text = answer.read().decode()
+    assert f"steelyard_messages_total {2 * ROWS:.1f}" in text
+    assert 'steelyard_worker_state{state="busy",worker="1"}' in text
+    assert 'steelyard_latency_seconds{quantile="0.99",worker="0"}' in text
+    busy = loop.history[-1].workers[0].utilisation
+    assert f'steelyard_worker_utilisation{{worker="0"}} {busy}' in text

@@ -24,28 +24,29 @@ class LocalFiles(Files):
     group keeps the rights that it has there: with mode 2770 it can be shared with other users.
     """
 
-    appends = True
+    appends_in_place = True
     costs_per_request = False
 
     def __init__(self, path: Path) -> None:
-        self.path, self.address = path, str(path)
+        self._path, self.address = path, str(path)
 
     @property
     def shown(self) -> str:
         return self.address
 
+    @property
+    def local_path(self) -> Path:
+        return self._path
+
     def prepare(self) -> None:
         probe = f".{uuid.uuid4().hex}"
-        self.write(probe, "")
-        self.remove(probe)
+        self.replace(probe, "")
+        self.delete(probe)
 
     def exists(self, name: str = "") -> bool:
-        return (self.path / name).exists()
+        return (self._path / name).exists()
 
-    def read(self, name: str) -> str:
-        return self.read_from(name, 0).decode()
-
-    def read_from(self, name: str, begin: int) -> bytes:
+    def read_bytes(self, name: str, begin: int = 0) -> bytes:
         with self._folder_of(name) as folder:
             found = os.open(Path(name).name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
             with open(found, "rb") as file:  # noqa: PTH123  # an open descriptor has no path
@@ -54,12 +55,12 @@ class LocalFiles(Files):
 
     def stamp(self, name: str) -> tuple[int, ...] | None:
         with suppress(FileNotFoundError, NotADirectoryError):
-            found = (self.path / name).stat(follow_symlinks=False)
+            found = (self._path / name).stat(follow_symlinks=False)
             return found.st_size, found.st_mtime_ns, found.st_ino
         return None
 
-    def write(self, name: str, text: str) -> None:
-        def write() -> None:
+    def replace(self, name: str, text: str) -> None:
+        def replace() -> None:
             with self._folder_of(name, create=True) as folder:
                 written = f".{uuid.uuid4().hex}"
                 try:
@@ -70,9 +71,9 @@ class LocalFiles(Files):
                         os.unlink(written, dir_fd=folder)
                     raise
 
-        _persistently(write)
+        _retried(replace)
 
-    def create(self, name: str, text: str) -> None:
+    def create_if_absent(self, name: str, text: str) -> None:
         def create() -> None:
             with self._folder_of(name, create=True) as folder:
                 written, final = f".{uuid.uuid4().hex}", Path(name).name
@@ -87,21 +88,21 @@ class LocalFiles(Files):
                 finally:
                     os.unlink(written, dir_fd=folder)
 
-        _persistently(create)
+        _retried(create)
 
     def append(self, name: str, line: str) -> None:
         def append() -> None:
             with self._folder_of(name, create=True) as folder:
                 self._write_new(folder, Path(name).name, line + "\n", os.O_APPEND)
 
-        _persistently(append)
+        _retried(append)
 
-    def remove(self, name: str) -> None:
+    def delete(self, name: str) -> None:
         with suppress(FileNotFoundError), self._folder_of(name) as folder:
             os.unlink(Path(name).name, dir_fd=folder)
 
-    def names(self, folder: str) -> list[str]:
-        with suppress(OSError), self._folder_of(f"{folder}/any") as opened:
+    def list_folder(self, folder: str) -> list[str]:
+        with suppress(OSError), self._folder_of(str(Path(folder) / "any")) as opened:
             return os.listdir(opened)  # noqa: PTH208  # an open folder has no path
         return []
 
@@ -110,10 +111,10 @@ class LocalFiles(Files):
         """Open the folder that a file is in, without following links below the control path."""
         if create:
             with suppress(FileExistsError):
-                self.path.parent.mkdir(parents=True)
+                self._path.parent.mkdir(parents=True)
             with suppress(FileExistsError):
-                self.path.mkdir(mode=0o700)
-        opened = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+                self._path.mkdir(mode=0o700)
+        opened = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             for part in Path(name).parent.parts:
                 if create:
@@ -134,10 +135,10 @@ class LocalFiles(Files):
 
     def _group(self) -> int:
         """The rights of the folder's group."""
-        return self.path.stat().st_mode & 0o070
+        return self._path.stat().st_mode & 0o070
 
 
-def _persistently(act: Callable[[], T]) -> T:
+def _retried(act: Callable[[], T]) -> T:
     """Run a step, and again if a folder was removed in the middle of it."""
     for _ in range(_TRIES - 1):
         try:

@@ -22,8 +22,8 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from steelyard.control.addresses import files_at
 from steelyard.control.definition import Definition
-from steelyard.control.files import files_at
 from steelyard.control.version import ControlVersion
 
 HISTORY = "history.jsonl"
@@ -107,10 +107,10 @@ class ControlStore:
         """Create the folder; raise a ValueError if it cannot be written."""
         try:
             self._files.prepare()
-            self._files.write("versions/.probe", "")
-            self._files.remove("versions/.probe")
-            self._files.create("identity", uuid.uuid4().hex)
-            self.identity = self._files.read("identity")
+            self._files.replace("versions/.probe", "")
+            self._files.delete("versions/.probe")
+            self._files.create_if_absent("identity", uuid.uuid4().hex)
+            self.identity = self._files.read_text("identity")
         except OSError as error:
             raise ValueError(
                 f"control: the folder {self.shown} cannot be written: {error.strerror or error}"
@@ -123,12 +123,12 @@ class ControlStore:
     def keep_identity(self) -> None:
         """Write the identity again if it was lost while the query runs."""
         if self.identity:
-            self._files.create("identity", self.identity)
+            self._files.create_if_absent("identity", self.identity)
 
     def is_identified_by(self, identity: str) -> bool:
         """Return whether this folder, as it is seen here, is the one with that identity."""
         try:
-            return self._files.read("identity") == identity
+            return self._files.read_text("identity") == identity
         except _UNREADABLE:
             return False
 
@@ -136,10 +136,10 @@ class ControlStore:
 
     def publish(self, version: ControlVersion) -> None:
         """Write a version, and remove those that no task can need any more."""
-        self._files.write(_of_version(version.number), version.to_json())
+        self._files.replace(_of_version(version.number), version.to_json())
         for number in self._numbers():
             if number <= version.number - _KEPT_VERSIONS:
-                self._files.remove(_of_version(number))
+                self._files.delete(_of_version(number))
 
     def latest(self) -> int:
         """Return the number of the newest version; 0 if there is none."""
@@ -149,7 +149,7 @@ class ControlStore:
         """Name the newest version that can be read."""
         for number in sorted(self._numbers(), reverse=True):
             with suppress(*_UNREADABLE):
-                text = self._files.read(_of_version(number))
+                text = self._files.read_text(_of_version(number))
                 if _understood(text) is not None:
                     return Pin.of(number, text)
         return NO_VERSION
@@ -168,7 +168,7 @@ class ControlStore:
         return None if pin == NO_VERSION else _version_at(self.address, pin)
 
     def _numbers(self) -> list[int]:
-        stems = [name.removesuffix(".json") for name in self._files.names("versions")]
+        stems = [name.removesuffix(".json") for name in self._files.list_folder("versions")]
         return [int(stem) for stem in stems if stem.isdecimal()]
 
     # One query at a time.
@@ -189,8 +189,8 @@ class ControlStore:
     def _claimed_by(self, query: str) -> str:
         with suppress(OSError):
             if self._files.exists("owner"):  # damaged
-                self._files.remove("owner")
-            self._files.create("owner", query)
+                self._files.delete("owner")
+            self._files.create_if_absent("owner", query)
         return self.owner() or query
 
     def require_same(self, query: str, batch: int, definition: Definition) -> None:
@@ -202,17 +202,17 @@ class ControlStore:
         name, mine = f"definitions/{query}", definition.to_json()
         first, found = "", ""
         with suppress(*_UNREADABLE):
-            first, _, found = self._files.read(name).partition(" ")
+            first, _, found = self._files.read_text(name).partition(" ")
         if first.isdecimal() and int(first) < batch:
             definition.require_same(found)
         elif found != mine:
             with suppress(OSError):
-                self._files.write(name, f"{batch} {mine}")
+                self._files.replace(name, f"{batch} {mine}")
 
     def owner(self) -> str:
         """Return the query that uses the path, or did when it was killed; "" if there is none."""
         try:
-            return self._files.read("owner").strip()
+            return self._files.read_text("owner").strip()
         except _UNREADABLE:
             return ""
 
@@ -220,30 +220,30 @@ class ControlStore:
         """Free the path, if this query uses it."""
         if self.owner() == query:
             with suppress(OSError):
-                self._files.remove("owner")
+                self._files.delete("owner")
 
     # What the driver remembers.
 
     def save_learned(self, learned: dict[str, Any]) -> None:
         """Write what the control loop has learned."""
-        self._files.write("learned.json", json.dumps(learned, separators=(",", ":")))
+        self._files.replace("learned.json", json.dumps(learned, separators=(",", ":")))
 
     def learned(self) -> dict[str, Any] | None:
         """Return what the control loop had learned; None if there is nothing that can be read."""
         try:
-            found = json.loads(self._files.read("learned.json"))
+            found = json.loads(self._files.read_text("learned.json"))
         except _UNREADABLE:
             return None
         return found if isinstance(found, dict) else None
 
     def drain(self, workers: Iterable[int]) -> None:
         """Set which workers get no work."""
-        self._files.write("drained.json", json.dumps(sorted(set(workers))))
+        self._files.replace("drained.json", json.dumps(sorted(set(workers))))
 
     def drained(self) -> set[int]:
         """Return the workers that get no work."""
         try:
-            found = json.loads(self._files.read("drained.json"))
+            found = json.loads(self._files.read_text("drained.json"))
         except _UNREADABLE:
             return set()
         numbers = found if isinstance(found, list) else []
@@ -255,14 +255,14 @@ class ControlStore:
         if self._lines is None:
             self._lines, is_whole = self._read_history()
         self._lines = [*self._lines, line]
-        if not self._files.appends:
+        if not self._files.appends_in_place:
             self._lines = self._lines[-_KEPT_LINES_REWRITTEN:]
         elif len(self._lines) > 2 * _KEPT_LINES:
             self._lines = self._lines[-_KEPT_LINES:]
         elif is_whole:  # a line that is added to one that was cut off would be lost with it
             self._files.append(HISTORY, line)
             return
-        self._files.write(HISTORY, "".join(f"{kept}\n" for kept in self._lines))
+        self._files.replace(HISTORY, "".join(f"{kept}\n" for kept in self._lines))
 
     def history(self) -> list[str]:
         """Return the last lines, without those that are not text or were cut off."""
@@ -271,7 +271,7 @@ class ControlStore:
     def _read_history(self) -> tuple[list[str], bool]:
         """Read the lines, and whether the last one is whole."""
         try:
-            found = self._files.read_from(HISTORY, 0)
+            found = self._files.read_bytes(HISTORY)
         except OSError:
             return [], True
         *whole, rest = found.split(b"\n")
@@ -290,7 +290,7 @@ def _of_version(number: int) -> str:
 def _version_at(address: str, pin: Pin) -> ControlVersion | None:
     files = files_at(address)
     with suppress(*_UNREADABLE):
-        text = files.read(_of_version(pin.number))
+        text = files.read_text(_of_version(pin.number))
         if Pin.of(pin.number, text) == pin:
             return _understood(text)
     raise LookupError(f"version {pin.number} is not in {files.shown}")

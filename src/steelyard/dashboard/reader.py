@@ -10,9 +10,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 from math import inf
-from pathlib import Path
 
-from steelyard.control.files import Files, files_at
+from steelyard.control.addresses import files_at
+from steelyard.control.files import Files
 from steelyard.control.history import Slot
 from steelyard.control.store import HISTORY
 
@@ -99,10 +99,10 @@ class HistoryReader:
 
     def _read(self) -> None:
         begin = self._position - len(self._last)
-        text = self._files.read_from(self._name, begin)
+        text = self._files.read_bytes(self._name, begin)
         goes_on = text.startswith(self._last)
         if not goes_on:
-            text = self._files.read_from(self._name, 0)
+            text = self._files.read_bytes(self._name, 0)
             begin = 0
             self._last = b""
         end = text.rfind(b"\n") + 1  # what comes after it is still being written
@@ -138,8 +138,8 @@ class HistoryReader:
 def _found(path: str | os.PathLike[str]) -> tuple[Files, str]:
     """The files and the name of a history: in a control path, or a file itself."""
     files = files_at(path)
-    itself = Path(files.address)
-    if not files.costs_per_request and (itself.is_file() or itself.suffix == ".jsonl"):
+    itself = files.local_path
+    if itself is not None and (itself.is_file() or itself.suffix == ".jsonl"):
         return files_at(itself.parent), itself.name
     return files, HISTORY
 

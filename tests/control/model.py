@@ -1,0 +1,70 @@
+"""A model of workers that drives the control loop, and versions to publish: no Spark, no clock."""
+
+import numpy as np
+
+from steelyard.control.controller import Controller
+from steelyard.control.reports import SourceReport, WorkerReport
+from steelyard.control.version import ControlVersion
+from steelyard.hashing import spread
+from steelyard.plans import Planner
+
+BUCKETS, ROWS = 2048, 100_000
+
+
+class Model:
+    """Micro-batches at full speed: sources follow the version, workers take their time."""
+
+    def __init__(
+        self, speeds, controller, weights=None, clock=float, lag=0, rows=ROWS, by_plan=True
+    ):
+        self.speeds, self.controller = np.array(speeds, float), controller
+        self.weights = np.full(BUCKETS, 1 / BUCKETS) if weights is None else weights
+        self.batch, self.random, self.clock = -1, np.random.default_rng(1), clock
+        self.lag, self.rows, self.versions, self.by_plan = lag, rows, [], by_plan
+
+    def run(self, batches):
+        """The part of all capacity that was used, batch by batch."""
+        return [self._one() for _ in range(batches)]
+
+    def _one(self):
+        self.batch += 1
+        self.versions.append(self.controller.version)
+        version = self.versions[max(0, self.batch - self.lag)]
+        buckets = self.random.choice(BUCKETS, self.rows, p=self.weights)
+        plan = version.plan or Planner(version.owners.size, buckets=BUCKETS).plan
+        salts = spread(np.arange(self.rows))
+        virtual = plan.route(buckets, salts) if self.by_plan else buckets % version.owners.size
+        owners = version.owners[virtual]
+        rows = np.bincount(owners, minlength=self.speeds.size)
+        busy = rows / self.speeds
+        counts = np.bincount(buckets, minlength=BUCKETS).astype(np.float32)
+        reports = [
+            WorkerReport(self.batch, w, int(n), float(t), 1, ((80, int(n)),))
+            for w, (n, t) in enumerate(zip(rows, busy, strict=True))
+            if n
+        ]
+        self.controller.finish_batch(
+            self.batch,
+            float(busy.max()),
+            [SourceReport(self.batch, 0, 0, counts, (("hot", 7),), version.number)],
+            reports,
+            now=self.clock(self.batch),
+        )
+        return self.rows / busy.max() / self.speeds.sum()
+
+
+def zipf(exponent):
+    """Weights of buckets, a few of them hot."""
+    weights = 1 / np.arange(1, BUCKETS + 1) ** exponent
+    return weights / weights.sum()
+
+
+def controller(workers=8, **settings):
+    """A controller of delegated workers."""
+    settings = {"virtual_workers": 100, "delegation": True, "buckets": BUCKETS, **settings}
+    return Controller(workers, **settings)
+
+
+def version(number, bins=4):
+    """A version whose owners tell its number."""
+    return ControlVersion(number, None, np.full(bins, number, np.int32))
