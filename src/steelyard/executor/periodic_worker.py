@@ -126,6 +126,6 @@ class _Held(Task):
 
 
 def _latest(batches: Batches) -> int | None:
-    """The latest event time of the whole micro-batch, of which every source task tells."""
-    told = [pc.max(batch.column("latest")).as_py() for batch in batches]
-    return max((int(time) for time in told if time is not None), default=None)
+    """The latest event time of the whole micro-batch, as every source task reports it."""
+    times = [pc.max(batch.column("latest")).as_py() for batch in batches]
+    return max((int(time) for time in times if time is not None), default=None)
