@@ -41,7 +41,15 @@ def test_this_machine_is_always_allowed(address, host):
     """On whatever a server listens."""
     host = host.format(port=5006)
     assert Hosts.of(address).allow(host)
-    assert Hosts.of(address).allow_page(f"http://{host}", "localhost")
+    assert Hosts.of(address).allow_page(f"http://{host}", host)
+
+
+def test_pages_of_other_servers_on_this_machine_are_not_allowed():
+    """Another port is another site, although the name is the same."""
+    hosts = Hosts.of("127.0.0.1")
+    assert hosts.allow_page("http://localhost:5006", "localhost:5006")
+    for origin in ("http://localhost:9999", "http://127.0.0.1:1234", "http://localhost"):
+        assert not hosts.allow_page(origin, "localhost:5006")
 
 
 @pytest.mark.parametrize("host", [*OTHERS, *MALFORMED])

@@ -45,21 +45,23 @@ class Hosts:
     def allow(self, host: str | None) -> bool:
         """Whether a request for this host, a `Host` header, is answered; the port may be any."""
         name = _host_of(host)
-        return name is not None and (
-            self._is_known(name) or (self.any_address and _is_address(name))
-        )
+        if name is None:
+            return False
+        is_known = is_loopback(name) or name in self.names
+        return is_known or (self.any_address and _is_address(name))
 
     def allow_page(self, origin: str | None, host: str | None) -> bool:
         """Whether a page of this origin, an `Origin` header, may open a websocket of this host.
 
-        Pages of the server may, under any of its names, as a proxy may ask by another one.
+        A page of the server may: its origin is the host, port included, or one of the names that
+        the server was given, as a proxy may ask by another one. Pages of other servers of this
+        machine, on other ports, may not.
         """
         scheme, _, site = (origin or "").partition("://")
         name = _host_of(site) if scheme in ("http", "https") else None
-        return name is not None and (self._is_known(name) or name == _host_of(host))
-
-    def _is_known(self, name: str) -> bool:
-        return is_loopback(name) or name in self.names
+        if name is None:
+            return False
+        return name in self.names or (name, _port_of(site)) == (_host_of(host), _port_of(host))
 
 
 def is_loopback(address: str) -> bool:
@@ -78,6 +80,12 @@ def _host_of(header: str | None) -> str | None:
     """The name or the address in a header; None where it is neither."""
     found = _HOST.fullmatch((header or "").lower())
     return _normalized(found[1]) if found else None
+
+
+def _port_of(header: str | None) -> str:
+    """The port in a header; "" where there is none."""
+    found = _HOST.fullmatch((header or "").lower())
+    return (found[found.re.groups] or "") if found else ""
 
 
 def _normalized(name: str) -> str:

@@ -95,6 +95,21 @@ def test_a_pin_is_one_long(number, checksum):
     assert 0 <= pin.to_long() < 2**63
 
 
+@pytest.mark.parametrize("name", ["1763450000000.json", "9999999999.json", "7.json", "x.json"])
+def test_a_file_that_is_no_version_is_left_alone(tmp_path, name):
+    """Whatever its name says, the next version has the next number, and tasks can name it."""
+    store = ControlStore(tmp_path)
+    store.prepare()
+    store.publish(version(1))
+    (tmp_path / "versions" / name).write_text("{}")
+    assert 1 == store.latest()
+    store.publish(version(2))
+    pin = store.pin_newest()
+    assert 2 == store.pinned(Pin.from_long(pin.to_long())).number
+    assert pin.to_long() < 2**63
+    assert (tmp_path / "versions" / name).exists()
+
+
 def test_the_newest_versions_are_kept(address):
     """A micro-batch that pinned one of them finds it."""
     store = ControlStore(address)

@@ -144,9 +144,11 @@ def test_an_old_client_without_a_host_is_refused(asked):
 @pytest.mark.parametrize(
     ("origin", "is_ours"),
     [
-        ("http://127.0.0.1:{port}", True),
-        ("http://localhost:8888", True),
-        ("https://[::1]", True),
+        ("http://{host}", True),
+        ("https://{host}", True),
+        ("http://localhost:8888", False),
+        ("http://127.0.0.1", False),
+        ("https://[::1]", False),
         ("http://evil.example", False),
         ("http://evil.example:{port}", False),
         ("http://localhost:{port}@evil.example", False),
@@ -160,12 +162,19 @@ def test_an_old_client_without_a_host_is_refused(asked):
     ],
 )
 def test_other_sites_cannot_read_along(asked, host, origin, is_ours):
-    """A tunnel's other end can: it is this machine, at any port."""
-    answer = asked.upgrade(host, origin)
+    """Nor can pages of other servers of this machine."""
+    page = origin and origin.replace("{host}", host)
+    answer = asked.upgrade(host, page)
     if is_ours:
         assert HTTPStatus.SWITCHING_PROTOCOLS == answer.status
     else:
         assert_refused(answer, OTHER_PAGE)
+
+
+def test_the_other_end_of_a_tunnel_can_read(asked):
+    """A browser asks for the port of the tunnel, and so does the page."""
+    answer = asked.upgrade("localhost:8888", "http://localhost:8888")
+    assert HTTPStatus.SWITCHING_PROTOCOLS == answer.status
 
 
 def test_a_page_that_claims_to_be_of_the_same_site_is_refused(asked):

@@ -15,6 +15,7 @@ micro-batch, so that they cannot disagree: a task that does not find that very v
 
 import json
 import os
+import re
 import uuid
 import zlib
 from collections.abc import Iterable
@@ -168,8 +169,10 @@ class ControlStore:
         return None if pin == NO_VERSION else _version_at(self.address, pin)
 
     def _numbers(self) -> list[int]:
-        stems = [name.removesuffix(".json") for name in self._files.list_folder("versions")]
-        return [int(stem) for stem in stems if stem.isdecimal()]
+        """The numbers of the files that are named as versions are; others are left alone."""
+        names = self._files.list_folder("versions")
+        numbers = (int(name.removesuffix(".json")) for name in names if _VERSION.fullmatch(name))
+        return [number for number in numbers if number < _MOST_VERSIONS]
 
     # One query at a time.
 
@@ -208,6 +211,14 @@ class ControlStore:
         elif found != mine:
             with suppress(OSError):
                 self._files.replace(name, f"{batch} {mine}")
+
+    def require_same_as_before(self, query: str, definition: Definition) -> None:
+        """Raise a ValueError if a query had another definition when it last ran."""
+        found = ""
+        with suppress(*_UNREADABLE):
+            found = self._files.read_text(f"definitions/{query}").partition(" ")[2]
+        if found:
+            definition.require_same(found)
 
     def owner(self) -> str:
         """Return the query that uses the path, or did when it was killed; "" if there is none."""
@@ -280,6 +291,12 @@ class ControlStore:
             with suppress(UnicodeDecodeError):
                 lines.append(line.decode())
         return lines, not rest
+
+
+_VERSION = re.compile(r"[0-9]{9,10}\.json", re.ASCII)
+
+_MOST_VERSIONS = 2**31
+"""A pin has so many bits for the number of a version: no file with a larger number is ours."""
 
 
 def _of_version(number: int) -> str:

@@ -67,6 +67,8 @@ class _Simulation:
     ) -> None:
         workers, slot = cluster.workers, settings.slot
         self.stream, self.cluster, self.settings = stream, cluster, settings
+        self.ticks_per_slot = settings.ticks_per_slot
+        self.slots_per_period = settings.slots_per_period
         self.delegates = isinstance(grouping, ConsistentGrouping)
         self.sources = SimulatedSources(grouping, settings.sources, workers, settings.seed)
         self.workers = SimulatedWorkers(grouping, workers, slot)
@@ -77,7 +79,7 @@ class _Simulation:
         self.slots = slots_until(self.end, slot)
         self.clocks = kernel.WorkerClocks.start(workers, settings.tick_length)
         self.tally = kernel.Tally.empty(
-            self.slots * settings.ticks_per_slot,
+            self.slots * self.ticks_per_slot,
             workers,
             stream.keys,
             aggregated=settings.period is not None,
@@ -99,8 +101,7 @@ class _Simulation:
         for number, messages in enumerate(slots):
             self._run_slot(number, messages)
         assert self.arrived == self.stream.messages
-        per_period = self.settings.slots_per_period
-        if per_period and self.slots % per_period:
+        if self.slots_per_period and self.slots % self.slots_per_period:
             self._aggregate()
         return Outcome(
             cluster=self.cluster,
@@ -184,13 +185,11 @@ class _Simulation:
             self._note_signals(number)
         clocks.idle[:] = 0
         clocks.work_seconds[:] = 0
-        per_period = self.settings.slots_per_period
-        if per_period and (number + 1) % per_period == 0:
+        if self.slots_per_period and (number + 1) % self.slots_per_period == 0:
             self._aggregate()
 
     def _in_slot(self, number: int, by_tick: NDArray[np.int64]) -> NDArray[np.int64]:
-        ticks = self.settings.ticks_per_slot
-        first = number * ticks
+        first, ticks = number * self.ticks_per_slot, self.ticks_per_slot
         counts: NDArray[np.int64] = by_tick[first]
         return counts if ticks == 1 else by_tick[first : first + ticks].sum(axis=0)
 

@@ -6,6 +6,7 @@ import weakref
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import steelyard as sy
 from steelyard.control.store import ControlStore
@@ -54,6 +55,44 @@ def test_a_grouping_that_is_kept_hears_of_all_runs(spark, files, tmp_path):
         run_into(tmp_path / "out", counts, tmp_path / "checkpoint")
         until(lambda: not grouped.control.owner())
         assert number == len(grouped.history())
+
+
+def test_a_query_that_ends_looks_at_its_own_path_only(stream, tmp_path, monkeypatch):
+    """However many queries there were in the session."""
+    for name in ("first", "second"):
+        earlier = group(stream, tmp_path / name)
+        table(earlier.aggregate(sy.Count()), tmp_path / f"checkpoint of {name}")
+        until(lambda: not earlier.control.owner())  # noqa: B023  # called here and now
+    released = []
+    release = ControlStore.release
+
+    def record(store, query):
+        released.append(store.address)
+        release(store, query)
+
+    monkeypatch.setattr(ControlStore, "release", record)
+    last = group(stream, tmp_path / "last")
+    table(last.aggregate(sy.Count()), tmp_path / "checkpoint of last")
+    until(lambda: not last.control.owner())
+    assert [last.control.address] == released
+
+
+def test_a_failed_restart_says_what_changed(spark, files, tmp_path, caplog):
+    """In the log, if Spark finds other types in the checkpoint and does not say whose they are."""
+    (tmp_path / "in").mkdir()
+    parts = sorted(Path(files).glob("*.parquet"))
+
+    def run(part, aggregator):
+        shutil.copy(part, tmp_path / "in" / part.name)
+        grouped = group(stream_of(spark, tmp_path / "in"), tmp_path)
+        counts = grouped.aggregate(sy.Count(), aggregator)
+        run_into(tmp_path / "out", counts, tmp_path / "checkpoint")
+
+    run(parts[0], sy.Sum("id"))
+    until(lambda: not (tmp_path / "control" / "owner").exists())
+    with pytest.raises(StreamingQueryException):
+        run(parts[1], sy.Mean("id"))
+    until(lambda: "Sum(column='id'), and this query has" in caplog.text)
 
 
 def test_an_unreadable_owner_leaves_the_paths_of_others_alone(stream, tmp_path):

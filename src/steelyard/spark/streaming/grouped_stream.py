@@ -158,7 +158,7 @@ class GroupedStream:
                 "one, with a control path of its own"
             )
         self._is_used = True
-        loop = ControlLoop(self._name, self.controller, self._make_controller)
+        loop = ControlLoop(self._name, self.controller, self._make_controller, definition)
         listen(self._source.session, loop)
         return StreamResult(self._source, self._period, definition, self._name)
 

@@ -15,7 +15,9 @@ from pyspark.sql.streaming.listener import (
 )
 
 from steelyard.control.controller import Controller
+from steelyard.control.definition import Definition
 from steelyard.control.reports import SourceReport, WorkerReport
+from steelyard.control.store import ControlStore
 from steelyard.control.version import ControlVersion
 
 _log = logging.getLogger("steelyard")
@@ -30,12 +32,19 @@ class ControlLoop:
     control path.
     """
 
-    def __init__(self, name: str, controller: Controller, make: Callable[[], Controller]) -> None:
+    def __init__(
+        self,
+        name: str,
+        controller: Controller,
+        make: Callable[[], Controller],
+        definition: Definition = Definition(),  # noqa: B008  # frozen
+    ) -> None:
         self.sources, self.workers = f"{name}_sources", f"{name}_workers"
         self._known, self._make = ref(controller), make
         self._held: Controller | None = None
         self._store = controller.store
-        self._query = self._run = ""
+        self._definition = definition
+        self.query = self._run = ""
         self._has_warned = False
 
     def finish_batch(self, progress: StreamingQueryProgress) -> None:
@@ -58,7 +67,7 @@ class ControlLoop:
             self._known = ref(self._held)
         if run != self._run:
             self._held.begin_run()
-            self._query, self._run, self._has_warned = query, run, False
+            self.query, self._run, self._has_warned = query, run, False
         return self._held
 
     def _check(self, sources: Sequence[SourceReport], known: ControlVersion | None) -> None:
@@ -72,12 +81,21 @@ class ControlLoop:
                 self._store.shown,
             )
 
-    def end_run(self, query: str) -> None:
+    def end_run(self, query: str, *, has_failed: bool = False) -> None:
         """Free the control path of a query that is over, and let go of its controller."""
         if self._store is not None:
+            if has_failed:
+                self._explain_failure(self._store, query)
             self._store.release(query)
-        if query == self._query:
+        if query == self.query:
             self._held = None
+
+    def _explain_failure(self, store: ControlStore, query: str) -> None:
+        """Log that the query had another definition before: Spark's own error may not say so."""
+        try:
+            store.require_same_as_before(query, self._definition)
+        except ValueError as error:
+            _log.error("%s", error)  # the failure is Spark's
 
 
 class _Listener(StreamingQueryListener):
@@ -112,11 +130,18 @@ class _Listener(StreamingQueryListener):
         if self._runs.get(query) not in (None, str(event.runId)):
             return
         self._runs.pop(query, None)
-        for loop in list(self.loops.values()):
+        for loop in self._loops_of(query):
             try:
-                loop.end_run(query)
+                loop.end_run(query, has_failed=bool(event.exception))
             except Exception:  # noqa: BLE001  # as above; the other loops have their turn
                 _log.exception("the control path of query %s could not be freed", query)
+
+    def _loops_of(self, query: str) -> list[ControlLoop]:
+        """The loops of a query and those without a report; all if the query is not known yet."""
+        loops = list(self.loops.values())
+        if not any(loop.query == query for loop in loops):
+            return loops
+        return [loop for loop in loops if loop.query in ("", query)]
 
 
 _listeners: "WeakKeyDictionary[SparkSession, _Listener]" = WeakKeyDictionary()
