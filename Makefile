@@ -64,7 +64,11 @@ test-cluster: setup ## kill executors and drivers of a small cluster, poison row
 
 .PHONY: test-streaming
 test-streaming: setup ## streaming queries: exact results, restarts, lost control files
-	@$(BIN)/python -m pytest -m 'streaming and not faults' tests/spark tests/apps
+	@$(BIN)/python -m pytest -m 'streaming and not faults and not large' tests/spark tests/apps
+
+.PHONY: test-large
+test-large: setup ## streams with more state than an executor has memory (about five minutes)
+	@$(BIN)/python -m pytest --cluster -m large tests/spark
 
 .PHONY: test-kafka
 test-kafka: setup ## count from Kafka to Kafka, with a broker that is restarted on the way
@@ -90,7 +94,7 @@ test-latest-connect: check-machine $(LATEST) ## the Spark tests on the newest Sp
 	@.venv-latest/bin/python -m pytest tests/spark/streaming/test_results.py
 
 .PHONY: test-all
-test-all: test test-browser test-cluster test-streaming test-kafka test-deployment test-latest test-connect ## all
+test-all: test test-browser test-cluster test-streaming test-large test-kafka test-deployment test-latest test-connect ## all
 
 .PHONY: deploy
 deploy: setup ## the paper's deployment on Spark and Kafka (two hours)

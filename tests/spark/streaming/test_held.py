@@ -75,3 +75,41 @@ def test_much_is_held(spark, folder, tmp_path, settings, sends_early):
     counts = {**first, **second}
     assert KEYS == len(counts)
     assert KEYS + 1 == sum(counts.values())
+
+
+@pytest.mark.large
+def test_a_long_period_of_new_keys(spark, tmp_path):
+    """40 micro-batches of 40,000 keys of 500 bytes, 800 MB in all, do not fit into an executor."""
+    batches, each = 40, 40_000
+    for number in range(batches):
+        ids = spark.range(number * each, (number + 1) * each, 1, 1)
+        ids.write.mode("append").parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1)
+    page = F.rpad(F.col("id").cast("string"), 500, "x").alias("page")
+    with kept(spark, ["spark.sql.shuffle.partitions"]):
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
+        grouped = sy.group_stream(
+            stream.parquet(str(tmp_path / "in")).select(page, "id"),
+            "page",
+            workers=2,
+            placement=sy.Delegated(period=batches),
+            control=tmp_path / "control",
+        )
+        totals = grouped.aggregate(sy.Count(), sy.Max("id"))
+        seen = []
+
+        def write(batch, _):
+            found = batch.agg(F.sum("`count`"), F.sum("`max(id)`"), F.count("page")).first()
+            seen.append([value or 0 for value in found])
+
+        writer = totals.writeStream.outputMode("update").foreachBatch(write)
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.trigger(availableNow=True).start()
+        try:
+            assert query.awaitTermination(PATIENCE), "it waits for ever"
+        finally:
+            query.stop()
+    keys = batches * each
+    assert [keys, keys * (keys - 1) // 2, keys] == [
+        sum(column) for column in zip(*seen, strict=True)
+    ]
