@@ -86,7 +86,7 @@ CASES = {
             F.sum("id").alias("sum"),
             F.sum("small").alias("small"),
             F.sum("price").alias("price"),
-            F.max(F.struct("part", "id")).alias("max"),
+            F.max(F.struct("price", "id")).alias("max"),
             F.bool_or(F.col("id") > 3).alias("any"),
             F.count_distinct("id").alias("ids"),
         ),

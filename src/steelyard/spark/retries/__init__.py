@@ -2,6 +2,7 @@
 
 plan_text.py         the text of EXPLAIN becomes a tree of steps
 known_functions.py   what Spark's functions return when a task is run again
+column_types.py      types within a plan, and which have equal values that differ
 rows.py              what is known of rows and of the values in them
 traced_step.py       a step with what is known of its inputs, and doubts about its expressions
 made_columns.py      steps that make columns row by row

@@ -9,11 +9,12 @@ from dataclasses import replace
 
 from pyspark.sql.types import DecimalType, DoubleType, FloatType
 
+from steelyard.spark.retries.column_types import may_tie
 from steelyard.spark.retries.known_functions import AGGREGATES, RANKS
 from steelyard.spark.retries.made_columns import projected
-from steelyard.spark.retries.plan_text import Item, items_of, lists_in, plain_columns
+from steelyard.spark.retries.plan_text import COLUMN_NUMBER, Item, items_of, lists_in, plain_columns
 from steelyard.spark.retries.rows import Doubt, Kind, Rows, Varies
-from steelyard.spark.retries.traced_step import COLUMN_NUMBER, TracedStep
+from steelyard.spark.retries.traced_step import TracedStep
 
 _SUM = re.compile(r"sum\(.*\)(?: FILTER \(WHERE .*\))?")
 
@@ -21,6 +22,9 @@ _WHOLE_FRAME = re.compile(
     r"specifiedwindowframe\((RangeFrame|RowFrame, unboundedpreceding\$\(\), unboundedfollowing)"
 )
 """Frames that take rows of equal order together."""
+
+
+_FRAME = re.compile(r"(?:specifiedwindowframe|unbounded\w+\$|currentrow\$)\(")
 
 
 def after_aggregate(traced: TracedStep) -> Rows | None:
@@ -52,6 +56,8 @@ def _aggregated(traced: TracedStep, item: Item, groups: Doubt | None = None) -> 
         if item.is_long or is_decimal:
             more |= {"sum"}
     doubt = traced.doubt(item.expression, more)
+    if doubt is None and may_tie(item, traced.kinds):
+        return Doubt("min() or max() of values that may be equal and differ", Kind.ORDER)
     if doubt is None and traced.rows.varies is not Varies.NOT:
         return Doubt("an aggregate of rows that may be others")
     return doubt
@@ -80,7 +86,7 @@ def after_window(traced: TracedStep) -> Rows | None:
 
 
 def _over_window(traced: TracedStep, item: Item, ranked: frozenset[int]) -> Doubt | None:
-    function, found, window = item.expression.partition(" windowspecdefinition")
+    function, found, window = item.expression.rpartition(" windowspecdefinition")
     name = function.partition("(")[0].lower()
     if not found:
         return Doubt("a window", among=frozenset())
@@ -90,6 +96,7 @@ def _over_window(traced: TracedStep, item: Item, ranked: frozenset[int]) -> Doub
     is_whole = name in RANKS or _WHOLE_FRAME.search(window) is not None
     doubt = _aggregated(traced, replace(item, expression=function)) if name not in RANKS else None
     doubt = doubt or traced.rows.about({int(n) for n in COLUMN_NUMBER.findall(function + spec)})
+    doubt = doubt or traced.doubt(_FRAME.sub("(", window)) or traced.unread_doubt(item)
     if doubt is None and is_whole and traced.rows.varies is Varies.NOT:
         return None
     return Doubt(f"{name}()", Kind.ORDER, frozenset())

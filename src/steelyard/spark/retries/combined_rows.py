@@ -3,18 +3,21 @@
 What is known of the inputs of a step enters; what is known of its result leaves.
 """
 
+import re
 from dataclasses import replace
 
 from steelyard.spark.retries.plan_text import parts_of
 from steelyard.spark.retries.rows import Doubt, Rows, Varies, joined, worst
 from steelyard.spark.retries.traced_step import TracedStep
 
+_HINT = re.compile(r"(?:left|right)Hint=\(strategy=\w+\)")
+
 
 def after_join(traced: TracedStep) -> Rows | None:
     """Doubt all columns if the condition is doubted or other rows may take the place of some."""
     how, *rest = parts_of(traced.step.text) or [""]
     left, right = traced.inputs
-    condition = ", ".join(part for part in rest if "Hint=" not in part)
+    condition = ", ".join(part for part in rest if not _HINT.fullmatch(part))
     doubt = traced.doubt(condition)
     both = joined(traced.inputs)
     together = next((r for r in traced.inputs if r.varies is Varies.TOGETHER), None)

@@ -6,9 +6,15 @@ rows decides which ones stay, those columns are sure that they have in common wi
 
 from dataclasses import replace
 
-from steelyard.spark.retries.plan_text import items_of, lists_in, parts_of, plain_columns
+from steelyard.spark.retries.plan_text import (
+    COLUMN_NUMBER,
+    items_of,
+    lists_in,
+    parts_of,
+    plain_columns,
+)
 from steelyard.spark.retries.rows import UNSEEN, Doubt, Kind, Rows, Varies, worst
-from steelyard.spark.retries.traced_step import COLUMN_NUMBER, TracedStep
+from steelyard.spark.retries.traced_step import TracedStep
 
 
 def after_filter(traced: TracedStep) -> Rows | None:
@@ -42,7 +48,7 @@ def after_deduplicate(traced: TracedStep) -> Rows | None:
     if not lists or len(lists) != 1:
         return None
     keys = items_of(lists[0])
-    if keys is None:
+    if keys is None or not all(map(traced.rows.has, keys)):
         return None
     numbers = {item.id for item in keys}
     doubt = Doubt("dropDuplicates, which keeps any row of those that are alike", Kind.ORDER)
@@ -57,8 +63,7 @@ def after_distinct(traced: TracedStep) -> Rows | None:
 
 def after_sort(traced: TracedStep) -> Rows | None:
     """Give up the order; doubt which rows are there if what sorts them is doubted."""
-    lists = parts_of(traced.step.text)
-    return None if not lists else traced.rows.shuffled(by=traced.doubt(lists[0]))
+    return traced.rows.shuffled(by=traced.doubt(traced.step.text))
 
 
 def after_repartition(traced: TracedStep) -> Rows | None:
@@ -93,8 +98,8 @@ def after_limit(traced: TracedStep) -> Rows | None:
 
 def after_watermark(traced: TracedStep) -> Rows | None:
     """Late rows are left out behind it, by a time that must be sure."""
-    found = COLUMN_NUMBER.search(traced.step.text)
-    doubt = traced.rows.doubt(int(found[1])) if found else UNSEEN
+    numbers = traced.step.numbers
+    doubt = traced.rows.about(numbers) if numbers else UNSEEN
     if doubt is None:
         return traced.rows
     return replace(traced.rows.doubted(replace(doubt, among=None)), varies=Varies.TOGETHER)

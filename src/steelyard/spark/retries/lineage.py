@@ -33,6 +33,12 @@ SOURCES = _LISTED_FIRST | _STREAMS | {"Range", "OneRowRelation", "CTERelationRef
 _OF_TWO = {"Join", "Intersect", "Except"}
 _OF_MANY = {"Union", "WithCTE"}
 
+_BY_PLACE = {"Union", "WithCTE", "CTERelationDef", "Intersect", "Except", "Distinct"}
+"""Steps that know columns by their place, and may need all of them."""
+
+_ONLY_MENTIONED = {"Project", "Aggregate", "Expand"}
+"""Steps that give no column that their text does not mention."""
+
 
 @dataclass
 class Lineage:
@@ -42,6 +48,8 @@ class Lineage:
     """The types of columns, as far as they are known."""
     find_rows: Callable[[tuple[int, ...]], Rows | None] = lambda _: None
     """Finds out what is known of rows whose own plan is hidden, by the numbers of their columns."""
+    _used: frozenset[int] | None = None
+    """The columns that the steps behind the current one mention; None if all may be needed."""
     _shared: dict[str, Rows] = field(default_factory=dict)
     """The results of common table expressions."""
 
@@ -49,14 +57,22 @@ class Lineage:
         """What a step gives; `outer` are the rows in whose subquery it is."""
         if step.name in SOURCES:
             return self._source(step) if not step.children else unknown(f"the step {step.name}")
-        follow = STEPS.get(step.name)
-        if follow is None or "(redacted)" in step.text:
+        if step.name not in STEPS or "(redacted)" in step.text:
             return unknown(f"the step {step.name}")
+        used = self._used
+        try:
+            self._used = _used_before(step, used)
+            return self._followed(step, outer, used)
+        finally:
+            self._used = used
+
+    def _followed(self, step: Step, outer: Rows | None, used: frozenset[int] | None) -> Rows:
+        """What a step gives that is known, from what the steps before it give."""
         inputs = [self.rows(child, outer) for child in step.children]
         if len(inputs) != (2 if step.name in _OF_TWO else 1) and step.name not in _OF_MANY:
             return unknown(f"the step {step.name}")
-        traced = TracedStep(step, inputs, outer, self.kinds, self.rows)
-        found = follow(traced) or unknown(f"the step {step.name}")
+        traced = TracedStep(step, inputs, outer, self.kinds, self.rows, used)
+        found = STEPS[step.name](traced) or unknown(f"the step {step.name}")
         if step.name == "CTERelationDef":
             self._shared[(parts_of(step.text) or [""])[0]] = found
         return found if step.name in KEEP_ROWS else found.beyond()
@@ -102,3 +118,12 @@ class Lineage:
             doubts={item.id: doubt for item, doubt in doubts if doubt is not None},
             varies=shared.varies,
         ).beyond()
+
+
+def _used_before(step: Step, used: frozenset[int] | None) -> frozenset[int] | None:
+    """The columns that a step and those behind it mention, out of those that enter it."""
+    if step.name in _BY_PLACE:
+        return None
+    if step.name in _ONLY_MENTIONED:
+        return step.numbers
+    return None if used is None else used | step.numbers

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from steelyard.spark.retries.known_functions import GENERATORS
 from steelyard.spark.retries.plan_text import Item, items_of, lists_in, parts_of
-from steelyard.spark.retries.rows import Doubt, Rows, Varies, given
+from steelyard.spark.retries.rows import UNSEEN, Doubt, Rows, Varies, given, worst
 from steelyard.spark.retries.traced_step import TracedStep
 
 _PLAIN = re.compile(r"[^#(]*#(\d+)L?(?:-T\d+ms)?")
@@ -21,20 +21,54 @@ def projected(
     traced: TracedStep, items: Sequence[Item], doubt_about: Callable[[Item], Doubt | None]
 ) -> Rows:
     """New columns, and old ones that are only passed on."""
+    rows = traced.rows
     doubts = {}
+    mixed = _mixed_up(traced, items, doubt_about)
     for item in items:
-        if item.id in traced.rows.names:
-            doubt = traced.rows.doubt(item.id)
+        if rows.has(item):
+            doubt = rows.doubt(item.id)
         else:
-            doubt = doubt_about(item)
+            doubt = _about_new(traced, item, doubt_about) or mixed
             if doubt is not None and not _PLAIN.fullmatch(item.expression):
                 doubt = doubt.beyond()
         if doubt is not None:
             doubts[item.id] = doubt
+    names = {item.id: rows.names.get(item.id, item.name) for item in items}
     made = replace(
-        given(items), doubts=doubts, varies=traced.rows.varies, ordered=traced.rows.ordered
+        given(items), doubts=doubts, names=names, varies=rows.varies, ordered=rows.ordered
     )
     return _renamed(made, items)
+
+
+def _about_new(
+    traced: TracedStep, item: Item, doubt_about: Callable[[Item], Doubt | None]
+) -> Doubt | None:
+    if _is_not_new(traced, item):
+        return traced.rows.others or UNSEEN
+    return doubt_about(item) or traced.unread_doubt(item)
+
+
+def _is_not_new(traced: TracedStep, item: Item) -> bool:
+    """It looks like a new column, and may be an old one of which nothing is known."""
+    is_unknown = traced.rows.ids is None and traced.rows.others is not None
+    return is_unknown or not item.is_named or item.id in traced.step.numbers_below
+
+
+def _mixed_up(
+    traced: TracedStep, items: Sequence[Item], doubt_about: Callable[[Item], Doubt | None]
+) -> Doubt | None:
+    """A doubt about all new columns, if a literal may be the end of one and the start of another.
+
+    Then there is a column too many: either it is not new, or no later step mentions it.
+    """
+    new = [item for item in items if not traced.rows.has(item)]
+    is_mixed = any(_is_not_new(traced, item) for item in new)
+    if traced.used is not None and not all(item.is_complete for item in new):
+        is_mixed |= not traced.used.issuperset(item.id for item in new)
+    if not is_mixed:
+        return None
+    whole = (replace(item, expression=item.text) for item in new)
+    return worst(filter(None, map(doubt_about, whole)))
 
 
 def _renamed(rows: Rows, items: Sequence[Item]) -> Rows:
@@ -70,7 +104,7 @@ def after_generate(traced: TracedStep) -> Rows | None:
     items = items_of(parts_of(parts[-1][1:-1]) or [])
     if items is None:
         return None
-    doubt = traced.doubt(parts[0], GENERATORS)
+    doubt = traced.doubt(", ".join(parts[:-1]), GENERATORS)
     new = given(items)
     made = replace(
         traced.rows,

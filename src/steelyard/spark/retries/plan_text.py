@@ -2,18 +2,31 @@
 
 Text enters; a tree of steps leaves, with the expressions of each step still as text. What cannot be
 read is None: nobody may conclude anything from it.
+
+EXPLAIN prints string literals without quotes, and names without backticks. Either may contain
+brackets, commas, ` AS ` and `#12`. They only add text, and hide none: an expression that is cut too
+long is doubted too often, one that is cut too short is trusted too often.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 _ANALYZED, _OPTIMIZED = "== Analyzed Logical Plan ==", "== Optimized Logical Plan =="
 _PHYSICAL = "== Physical Plan =="
 
+_AS = " AS "
+
 _LINE = re.compile(r"((?:   |:  )*)(\+- |:- )?([~'!]?)(\w+)(.*)")
 
+COLUMN_NUMBER = re.compile(r"#(\d+)")
+
 _ID = re.compile(r"#(\d+)(L?)(?:-T\d+ms)?$")
+
+_BRACKETS = {")": "(", "]": "[", "}": "{"}
+
+_COMPLETE = re.compile(r"[^\s()\[\]{}]*\(|[^\s()\[\]{}#]+#\d+L?")
 
 _ORDER = re.compile(r" (?:ASC|DESC) NULLS (?:FIRST|LAST)$")
 
@@ -30,15 +43,52 @@ class Step:
     children: "list[Step]" = field(default_factory=list)
     subqueries: "list[Step]" = field(default_factory=list)
 
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The numbers of all columns that its text mentions."""
+        return frozenset(map(int, COLUMN_NUMBER.findall(self.text)))
+
+    @cached_property
+    def numbers_below(self) -> frozenset[int]:
+        """The numbers that the steps before it mention."""
+        return frozenset().union(*(below.numbers | below.numbers_below for below in self.children))
+
 
 @dataclass(frozen=True)
 class Item:
-    """A column that a step gives: an expression, its name and its number."""
+    """A column that a step gives: an expression, its name and its number.
+
+    If there are several places where the name may begin, `expression` reaches to the last one and
+    `name` begins at the first one.
+    """
 
     expression: str
     name: str
     id: int
     is_long: bool
+    text: str
+    """All of it, without the number."""
+
+    @property
+    def is_named(self) -> bool:
+        """True for `expression AS name`, false for a column that is passed on."""
+        return self.text != self.name
+
+    @property
+    def unread(self) -> str:
+        """What is taken for a name although a part of the expression may be in it."""
+        behind = self.text[len(self.expression) + len(_AS) :] if self.is_named else ""
+        return behind if _AS in behind else ""
+
+    @property
+    def is_complete(self) -> bool:
+        """The expression is one column, one call or one pair of brackets."""
+        found = _COMPLETE.match(self.expression)
+        if found is None:
+            return False
+        if not found[0].endswith("("):
+            return found.end() == len(self.expression)
+        return _closing(self.expression, found.end() - 1) == len(self.expression) - 1
 
 
 def analyzed_plan(explained: str) -> Step | None:
@@ -99,21 +149,34 @@ def parts_of(text: str) -> list[str] | None:
     >>> parts_of("Inner, (a#1 = f(b#2, 3))")
     ['Inner', '(a#1 = f(b#2, 3))']
     """
-    parts, start, depth = [], 0, 0
+    parts, start = [], 0
+    depths = _depths(text)
+    if depths is None:
+        return None
     for place, letter in enumerate(text):
-        if letter in "([{":
-            depth += 1
-        elif letter in ")]}":
-            depth -= 1
-            if depth < 0:
-                return None
-        elif letter == "," and depth == 0:
+        if letter == "," and depths[place] == 0:
             parts.append(text[start:place].strip())
             start = place + 1
-    if depth:
-        return None
     parts.append(text[start:].strip())
     return [part for part in parts if part]
+
+
+def _depths(text: str) -> list[int] | None:
+    """In how many brackets each letter is; None if the brackets do not match."""
+    depths, opened = [], []
+    for letter in text:
+        if letter in "([{":
+            opened.append(letter)
+        elif letter in _BRACKETS and (not opened or opened.pop() != _BRACKETS[letter]):
+            return None
+        depths.append(len(opened))
+    return None if opened else depths
+
+
+def _closing(text: str, start: int) -> int | None:
+    """Where the bracket that opens at `start` is closed."""
+    depths = _depths(text)
+    return None if depths is None else depths.index(depths[start] - 1, start)
 
 
 def items_of(parts: Sequence[str]) -> list[Item] | None:
@@ -127,15 +190,11 @@ def items_of(parts: Sequence[str]) -> list[Item] | None:
         waiting = f"{waiting}, {part}" if waiting else part
         found = _ID.search(waiting)
         if found is not None:
-            expression, alias, name = _alias(waiting[: found.start()])
-            items.append(
-                Item(
-                    expression if alias else waiting,
-                    name if alias else expression,
-                    int(found[1]),
-                    bool(found[2]),
-                )
-            )
+            text = waiting[: found.start()]
+            if text.startswith("AS "):  # behind the empty string
+                text = f" {text}"
+            expression, name = _named(text) or (waiting, text)
+            items.append(Item(expression, name, int(found[1]), bool(found[2]), text))
             waiting = ""
     return None if waiting else items
 
@@ -146,19 +205,21 @@ def plain_columns(parts: Sequence[str]) -> frozenset[int]:
     for part in parts:
         name = _ORDER.sub("", part)
         found = _ID.search(name)
-        if found is not None and not set(name[: found.start()]) & set("#("):
+        if found is not None and not set(name[: found.start()]) & set("#( "):
             numbers.add(int(found[1]))
     return frozenset(numbers)
 
 
-def _alias(text: str) -> tuple[str, str, str]:
-    """What is before and behind the first AS that is outside of all brackets."""
-    start = 0
-    while True:
-        place = text.find(" AS ", start)
-        if place < 0:
-            return text, "", ""
-        before = text[:place]
-        if sum(map(before.count, "([{")) == sum(map(before.count, ")]}")):
-            return before, " AS ", text[place + 4 :]
-        start = place + 4
+def _named(text: str) -> tuple[str, str] | None:
+    """What is before the last AS behind which brackets match, and behind the first one.
+
+    >>> _named("CASE WHEN a#1 THEN known AS x ELSE uuid() END AS v")
+    ('CASE WHEN a#1 THEN known AS x ELSE uuid() END', 'x ELSE uuid() END AS v')
+    >>> _named("cast(a#1 as int) AS CAST(a AS INT)")
+    ('cast(a#1 as int)', 'CAST(a AS INT)')
+    """
+    places = [found.start() for found in re.finditer(f"(?={_AS})", text)]
+    if not places:
+        return None
+    outside = [n for n in places if _depths(text[n:]) is not None] or places[-1:]
+    return text[: outside[-1]], text[outside[0] + len(_AS) :]

@@ -14,6 +14,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
+from steelyard.spark.retries.column_types import types_within
 from steelyard.spark.retries.lineage import Lineage
 from steelyard.spark.retries.plan_text import CUT, analyzed_plan, physical_plan
 from steelyard.spark.retries.rows import Doubt, Rows
@@ -103,7 +104,7 @@ def _rows(text: str, frame: DataFrame) -> Rows:
         return rows
     # Now that the numbers of the columns are known, so are their types.
     kinds = dict(zip(rows.ids, (field.dataType for field in frame.schema.fields), strict=True))
-    return Lineage(kinds, lambda ids: _of_query(frame, ids)).rows(plan)
+    return Lineage(types_within(plan, kinds), lambda ids: _of_query(frame, ids)).rows(plan)
 
 
 def _of_query(frame: DataFrame, ids: tuple[int, ...]) -> Rows | None:

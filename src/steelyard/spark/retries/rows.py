@@ -64,6 +64,19 @@ class Rows:
         """About a column; None if it is sure."""
         return self.doubts.get(number) if number in self.names else self.others
 
+    def has(self, item: Item) -> bool:
+        """True if an item is one of these columns and nothing else.
+
+        >>> from steelyard.spark.retries.plan_text import items_of
+        >>> rows = given(items_of(["a#1", "b, c#2"]))
+        >>> [rows.has(item) for item in items_of(["a#1", "b, c#2", "x LIKE a#1", "a#3"])]
+        [True, True, False, False]
+        """
+        if item.id not in self.names:  # a range has one column, and does not tell its number
+            return self.ids is None and self.others is None and item.text == "id"
+        name = self.names[item.id]
+        return item.text == name or name.endswith(f" AS {item.text}")
+
     def about(self, numbers: Iterable[int]) -> Doubt | None:
         """A doubt about some columns."""
         return worst(filter(None, map(self.doubt, numbers)))
@@ -100,8 +113,8 @@ def unknown(why: str) -> Rows:
 
 
 def given(items: Sequence[Item]) -> Rows:
-    """Rows with these columns, of which all is sure."""
-    return Rows(tuple(item.id for item in items), names={item.id: item.name for item in items})
+    """Rows with these columns and no expressions, of which all is sure."""
+    return Rows(tuple(item.id for item in items), names={item.id: item.text for item in items})
 
 
 def joined(inputs: Sequence[Rows]) -> Rows:
