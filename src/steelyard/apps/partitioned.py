@@ -31,6 +31,6 @@ def partitioned(
     """
     require_whole("rows_per_file", rows_per_file, least=1)
     tasks = max(1, -(-frame.count() // rows_per_file))
-    settings = {"buckets": max(8192, 4 * tasks), **repartitioning}
-    balanced = sy.repartition(frame, tasks, *columns, **settings)
+    enough = sy.Balance(buckets=max(8192, 4 * tasks))
+    balanced = sy.repartition(frame, tasks, *columns, **{"routing": enough, **repartitioning})
     return balanced.write.partitionBy(*columns)
