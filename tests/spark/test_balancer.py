@@ -241,7 +241,7 @@ def test_a_balancer_can_be_sent_elsewhere(spark, warm):
         ({"salt": "id"}, TypeError, "salt must be a list of names of columns, got 'id'"),
         ({"workers": 0}, ValueError, "workers must be a whole number, at least 1, got 0"),
         ({"routing": sy.Balance(buckets=3)}, ValueError, "buckets must be at least the number of"),
-        ({"routing": sy.Planner(4).plan}, ValueError, "a RoutingPlan is already there; pass a Ba"),
+        ({"routing": sy.Planner(4).plan}, ValueError, "pass a Balance, not a RoutingPlan"),
         ({"routing": 0.1}, TypeError, "routing must be a Balance, got 0.1"),
         ({"capacities": [1]}, ValueError, "capacities must be one number for each of 4"),
     ],

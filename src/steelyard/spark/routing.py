@@ -25,9 +25,10 @@ def require_routing(routing: object, allowed: Sequence[str]) -> None:
             "sy.group_stream can do; pass a Balance or a RoutingPlan"
         )
     if kind == "plan":
-        raise ValueError("routing: a RoutingPlan is already there; pass a Balance")
+        raise ValueError("routing: this call makes plans itself; pass a Balance, not a RoutingPlan")
     words = {"balance": "a Balance", "plan": "a RoutingPlan", "scheme": "a Scheme"}
-    listed = " or ".join(words[name] for name in allowed)
+    *first, last = (words[name] for name in allowed)
+    listed = f"{', '.join(first)} or {last}" if first else last
     raise TypeError(f"routing must be {listed}, got {routing!r}")
 
 

@@ -34,6 +34,17 @@ def large(column):
     return F.rpad(F.col(column).cast("string"), 5000, "x")
 
 
+def run_to_the_end(results, write, checkpoint):
+    """Run a query over all that there is; fail if it waits for ever."""
+    writer = results.writeStream.outputMode("update").foreachBatch(write)
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start()
+    try:
+        assert query.awaitTermination(PATIENCE), "it waits for ever"
+    finally:
+        query.stop()
+
+
 @pytest.mark.parametrize(
     ("settings", "sends_early"),
     [
@@ -63,13 +74,7 @@ def test_much_is_held(spark, folder, tmp_path, settings, sends_early):
     with kept(spark, ["spark.sql.shuffle.partitions"]):
         spark.conf.set("spark.sql.shuffle.partitions", "1")
         results = sy.group_stream(stream, "page", **asked).aggregate(sy.Count())
-        writer = results.writeStream.outputMode("update").foreachBatch(write)
-        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
-        query = writer.trigger(availableNow=True).start()
-        try:
-            assert query.awaitTermination(PATIENCE), "it waits for ever"
-        finally:
-            query.stop()
+        run_to_the_end(results, write, tmp_path / "checkpoint")
     first, second = found[:2]
     assert bool(first) == sends_early
     counts = {**first, **second}
@@ -102,13 +107,7 @@ def test_a_long_period_of_new_keys(spark, tmp_path):
             found = batch.agg(F.sum("`count`"), F.sum("`max(id)`"), F.count("page")).first()
             seen.append([value or 0 for value in found])
 
-        writer = totals.writeStream.outputMode("update").foreachBatch(write)
-        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
-        query = writer.trigger(availableNow=True).start()
-        try:
-            assert query.awaitTermination(PATIENCE), "it waits for ever"
-        finally:
-            query.stop()
+        run_to_the_end(totals, write, tmp_path / "checkpoint")
     keys = batches * each
     assert [keys, keys * (keys - 1) // 2, keys] == [
         sum(column) for column in zip(*seen, strict=True)

@@ -61,7 +61,7 @@ def test_bad_settings_get_one_sentence(stream, settings, sentence):
     [
         ({"placement": "delegated"}, r"must be sy.Pull\(\) or sy.Delegated\(\), got 'delegated'"),
         ({"window": "1 hour"}, r"window must be sy.Window\(time, length\), got '1 hour'"),
-        ({"routing": "porc"}, "routing must be a Balance or a RoutingPlan or a Scheme, got 'porc'"),
+        ({"routing": "porc"}, "routing must be a Balance, a RoutingPlan or a Scheme, got 'porc'"),
     ],
 )
 def test_names_in_the_place_of_objects_get_one_sentence(stream, settings, sentence):
