@@ -103,8 +103,8 @@ class Rows:
 
 
 def worst(doubts: Iterable[Doubt]) -> Doubt | None:
-    """One of them, of those about several rows if there are any."""
-    return min(doubts, key=lambda doubt: doubt.among is None, default=None)
+    """One of them: about several rows if there are any, then by chance, then the first."""
+    return min(doubts, key=lambda it: (it.among is None, it.kind is not Kind.RANDOM), default=None)
 
 
 def unknown(why: str) -> Rows:

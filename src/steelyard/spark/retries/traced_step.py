@@ -5,7 +5,7 @@ again.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql.types import DataType
@@ -61,7 +61,8 @@ class TracedStep:
             doubts.append(Doubt("a subquery", among=frozenset()))
         if _PYTHON.search(expression):
             doubts.append(Doubt("a Python function"))
-        doubts += self._doubts_about_calls(calls_in(expression) - more)
+        called = [name for name in calls_in(expression) if name not in more]
+        doubts += self._doubts_about_calls(called)
         numbers = sorted({int(number) for number in COLUMN_NUMBER.findall(expression)})
         return [*doubts, *filter(None, (self._about(n, expression) for n in numbers))]
 
@@ -72,9 +73,9 @@ class TracedStep:
         """
         return self.doubt(item.unread, frozenset(calls_in(item.expression)))
 
-    def _doubts_about_calls(self, names: set[str]) -> list[Doubt]:
+    def _doubts_about_calls(self, names: Sequence[str]) -> list[Doubt]:
         doubts = []
-        for name in sorted(names):
+        for name in names:
             if name in BY_POSITION:
                 if not joined(self.inputs).ordered:
                     among = frozenset[int]() if name == "monotonically_increasing_id" else None
@@ -105,13 +106,13 @@ class TracedStep:
         return len(numbers) <= len(plans) and all(rows.are_sure for rows in found)
 
 
-def calls_in(expression: str) -> set[str]:
-    """The names of all functions in an expression, and of what looks like them.
+def calls_in(expression: str) -> list[str]:
+    """The names of all functions in an expression, and of what looks like them, each once.
 
-    >>> sorted(calls_in("if((id#1L > 3), known, uuid(Some(7)))"))
-    ['if', 'some', 'uuid']
+    >>> calls_in("if((id#1L > 3), known, uuid(Some(7)))")
+    ['if', 'uuid', 'some']
     """
-    return {name.lower() for name in _CALL.findall(expression)}
+    return list(dict.fromkeys(name.lower() for name in _CALL.findall(expression)))
 
 
 def _about_column(rows: Rows, number: int, expression: str) -> Doubt | None:
