@@ -150,7 +150,8 @@ def _slow_map(frame, folder, **how):
         done(folder)
         return table
 
-    return sy.group_by(frame, "page", workers=PARTS, **how).map_arrow(function, frame.schema)
+    group = sy.group_stream if frame.isStreaming else sy.group_by
+    return group(frame, "page", workers=PARTS, **how).map_arrow(function, frame.schema)
 
 
 def aggregate(frame, files, folder):
@@ -170,7 +171,7 @@ def stream(frame, files, folder):
     """A stream of the copies of every row, of which it keeps one, on workers by a given plan."""
     kept = _one_of_each(frame.sparkSession, files)
     plan = sy.plan(frame, "page", workers=PARTS)
-    made = _slow_map(kept, folder, plan=plan)
+    made = _slow_map(kept, folder, routing=plan)
     writer = made.writeStream.format("memory").queryName(f"stream{uuid.uuid4().hex}")
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
