@@ -130,6 +130,6 @@ def _print_address(server: "DashboardServer", *, public: bool) -> None:
     console.print(f"The page is {server.url} (Ctrl-C stops it)", soft_wrap=True)
     if public:
         warning = (
-            f"Whoever reaches {server.address} sees it, keys included: nobody is asked who he is"
+            f"There is no authentication: all who can reach {server.address} see it, keys included"
         )
         error_console.print(warning, style="yellow", soft_wrap=True)
