@@ -63,7 +63,7 @@ def _compare(skew: float, bins: int) -> Table:
         copies = metrics.key_copies(keys, router.route_many(stream), bins)
         shown.add_row(
             name,
-            f"{metrics.normalised_imbalance(router.loads):.4f}",
+            f"{metrics.normalized_imbalance(router.loads):.4f}",
             f"{copies.mean():.2f}",
             f"{copies[0]:,}",
             f"{router.probes / MESSAGES:.2f}",

@@ -21,7 +21,7 @@ EACH, SLOTS = 20, 40
 LOAD = 0.8
 """Of what the workers together can do."""
 
-ORANGE, BLUE, GREY = "#D55E00", "#56B4E9", "#666666"
+ORANGE, BLUE, GRAY = "#D55E00", "#56B4E9", "#666666"
 
 
 def main(folder: Path) -> Path:
@@ -78,7 +78,7 @@ def bars(
         loads = np.bincount(plan.bins_of, counts[bucket] * plan.weights, plan.bins) / fair
         ax.bar(range(plan.bins), loads, width=0.85, color=BLUE)
         ax.bar(range(plan.bins), of_hot, width=0.85, color=ORANGE, label="the hottest key")
-        ax.axhline(1, color=GREY, linewidth=0.8, linestyle="dotted")
+        ax.axhline(1, color=GRAY, linewidth=0.8, linestyle="dotted")
         ax.set_title(title, fontsize=9)
         ax.set_ylabel("of its share", fontsize=9)
         ax.spines[["top", "right"]].set_visible(False)
@@ -106,8 +106,8 @@ def blocks(
             busy = share * SPEEDS.sum() * LOAD / speed
             names.append(f"worker {worker + 1}, speed {speed:g}\n{share:.0%}, busy {busy:.0%}")
             for place, virtual in enumerate(sorted(owned)):
-                colour = ORANGE if virtual in has_hot else BLUE
-                ax.barh(worker, 0.8, left=place, height=0.55, color=colour)
+                color = ORANGE if virtual in has_hot else BLUE
+                ax.barh(worker, 0.8, left=place, height=0.55, color=color)
         ax.set_yticks(range(SPEEDS.size), names, fontsize=8)
         ax.invert_yaxis()
         ax.set_xlim(0, most)

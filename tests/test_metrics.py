@@ -23,25 +23,25 @@ def test_memory_counts_different_keys(messages, lowest):
 
 @given(st.lists(st.integers(0, 10**6), min_size=1), st.floats(0.1, 100))
 def test_imbalance_is_the_surplus_of_the_most_loaded(loads, capacity):
-    """The greatest less the mean, of loads over capacities; normalised, divided by that mean."""
+    """The greatest less the mean, of loads over capacities; normalized, divided by that mean."""
     over = [load / capacity for load in loads]
     surplus = max(over) - sum(over) / len(over)
     assert metrics.imbalance(loads, capacity) == pytest.approx(surplus, abs=1e-6)
     mean = sum(over) / len(over)
     expected = surplus / mean if mean else 0
-    assert metrics.normalised_imbalance(loads, capacity) == pytest.approx(expected, abs=1e-6)
+    assert metrics.normalized_imbalance(loads, capacity) == pytest.approx(expected, abs=1e-6)
 
 
 def test_capacities_are_what_loads_are_measured_by():
     """Twice the load on twice the capacity is balanced."""
     assert metrics.imbalance([10, 20], capacities=[1, 2]) == 0
-    assert metrics.normalised_imbalance([10, 10], capacities=[1, 2]) == pytest.approx(1 / 3)
+    assert metrics.normalized_imbalance([10, 10], capacities=[1, 2]) == pytest.approx(1 / 3)
 
 
 def test_nothing_is_balanced():
     """No workers, no messages: no imbalance and no memory."""
     nothing = np.empty(0, np.int64)
-    assert metrics.imbalance([]) == metrics.normalised_imbalance([]) == 0
+    assert metrics.imbalance([]) == metrics.normalized_imbalance([]) == 0
     assert metrics.memory_cost(nothing, nothing, 3) == 0
     assert metrics.memory(nothing, nothing, 3).tolist() == [0, 0, 0]
 

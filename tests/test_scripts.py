@@ -67,7 +67,7 @@ def test_no_java(tmp_path, programs, found):
 
 
 def test_a_java_that_will_do(tmp_path):
-    """Java 17 says nothing, JAVA_HOME is honoured."""
+    """Java 17 says nothing, JAVA_HOME is honored."""
     folder = machine(tmp_path, java="echo 'openjdk version \"17.0.1\"' >&2")
     assert run("check-java", folder).returncode == 0
     (tmp_path / "home/bin").mkdir(parents=True)

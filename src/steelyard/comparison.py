@@ -59,7 +59,7 @@ def compare(
             copies = metrics.key_copies(ranks, workers_of, workers)
             yield SchemeResult(
                 scheme=name,
-                imbalance=metrics.normalised_imbalance(router.loads),
+                imbalance=metrics.normalized_imbalance(router.loads),
                 memory=float(copies.mean()),
                 hottest_copies=int(copies[hottest]),
                 messages_per_second=messages / min(seconds),

@@ -20,38 +20,38 @@ def load(workers_of: NDArray[np.integer], workers: int) -> Counts:
     return np.bincount(workers_of, minlength=workers)
 
 
-def normalised_load(loads: ArrayLike, capacities: ArrayLike = 1.0) -> Floats:
-    """Load / capacity: what the paper calls resource utilisation.
+def normalized_load(loads: ArrayLike, capacities: ArrayLike = 1.0) -> Floats:
+    """Load / capacity: what the paper calls resource utilization.
 
-    >>> normalised_load([10, 10], capacities=[10, 20])
+    >>> normalized_load([10, 10], capacities=[10, 20])
     array([1. , 0.5])
     """
     capacity = np.asarray(capacities, np.float64)
     if not (capacity > 0).all():
         raise ValueError(f"capacities must be positive numbers, got {capacities!r}")
-    normalised: Floats = np.asarray(loads, np.float64) / capacity
-    return normalised
+    normalized: Floats = np.asarray(loads, np.float64) / capacity
+    return normalized
 
 
 def imbalance(loads: ArrayLike, capacities: ArrayLike = 1.0) -> float:
-    """The greatest normalised load less the mean.
+    """The greatest normalized load less the mean.
 
     >>> imbalance([30, 10, 20])
     10.0
     """
-    normalised = normalised_load(loads, capacities)
-    return float(normalised.max() - normalised.mean()) if normalised.size else 0.0
+    normalized = normalized_load(loads, capacities)
+    return float(normalized.max() - normalized.mean()) if normalized.size else 0.0
 
 
-def normalised_imbalance(loads: ArrayLike, capacities: ArrayLike = 1.0) -> float:
-    """The imbalance divided by the mean normalised load: the figures' axis.
+def normalized_imbalance(loads: ArrayLike, capacities: ArrayLike = 1.0) -> float:
+    """The imbalance divided by the mean normalized load: the figures' axis.
 
-    >>> normalised_imbalance([30, 10, 20])
+    >>> normalized_imbalance([30, 10, 20])
     0.5
     """
-    normalised = normalised_load(loads, capacities)
-    mean = normalised.mean() if normalised.size else 0.0
-    return float(normalised.max() / mean - 1) if mean else 0.0
+    normalized = normalized_load(loads, capacities)
+    mean = normalized.mean() if normalized.size else 0.0
+    return float(normalized.max() / mean - 1) if mean else 0.0
 
 
 def _distinct_pairs(
@@ -118,13 +118,13 @@ def queue_length(arrivals: ArrayLike, finishes: ArrayLike, at: float) -> int:
     return int(np.count_nonzero(here & (np.asarray(finishes) > at)))
 
 
-def utilisation(messages: ArrayLike, capacities: ArrayLike, seconds: float) -> Floats:
+def utilization(messages: ArrayLike, capacities: ArrayLike, seconds: float) -> Floats:
     """Messages of a time against what a worker can do in it; above 1 it falls behind.
 
-    >>> utilisation([80, 80], capacities=[10, 20], seconds=10)
+    >>> utilization([80, 80], capacities=[10, 20], seconds=10)
     array([0.8, 0.4])
     """
-    return normalised_load(messages, np.asarray(capacities, np.float64) * seconds)
+    return normalized_load(messages, np.asarray(capacities, np.float64) * seconds)
 
 
 def throughput(finishes: ArrayLike, begin: float, end: float) -> float:

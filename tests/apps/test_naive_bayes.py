@@ -53,9 +53,9 @@ def test_columns_of_categories_are_scikit_learns_too(spark):
         (int(label), ["red", "green", "blue"][(label + shift) % 3], int(size), bool(size > label))
         for label, shift, size in zip(*rng.integers(0, 3, (3, 200)), strict=True)
     ]
-    features = ["colour", "the.size", "large"]
+    features = ["color", "the.size", "large"]
     frame = spark.createDataFrame(
-        rows, "label long, colour string, `the.size` int, large boolean"
+        rows, "label long, color string, `the.size` int, large boolean"
     ).coalesce(2)
     bayes = NaiveBayes("label", features)
     found = bayes.fit(frame, workers=2).predict(frame, "found", scores="scores")

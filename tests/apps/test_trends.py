@@ -17,7 +17,7 @@ WINDOWS = st.lists(
 )
 
 
-def summarised(keys, capacity, workers, number):
+def summarized(keys, capacity, workers, number):
     """As workers do it: each a part of the messages, and what they have is merged."""
     rows = pa.table({"window": [number] * len(keys), "key": keys})
     top = sy.TopK("key", k=capacity, capacity=capacity)
@@ -39,7 +39,7 @@ def summarised(keys, capacity, workers, number):
 def test_true_shares_are_within_their_bounds(windows, capacity, workers):
     """Of every key, seen or not, however messages are split; and the error is as small as told."""
     for number, keys in enumerate(windows):
-        summary = summarised(keys, capacity, workers, number)
+        summary = summarized(keys, capacity, workers, number)
         for key in {*keys, "never"}:
             share = summary.share(key)
             assert share.least <= keys.count(key) / len(keys) <= share.most
@@ -53,7 +53,7 @@ def test_true_shares_are_within_their_bounds(windows, capacity, workers):
 @given(WINDOWS, st.integers(1, 8), st.integers(1, 4))
 def test_trends_are_true(windows, capacity, k):
     """Every gain that is told is at most the true one, and so is every growth."""
-    found = [summarised(keys, capacity, 2, n) for n, keys in enumerate(windows)]
+    found = [summarized(keys, capacity, 2, n) for n, keys in enumerate(windows)]
     for trend in trending(reversed(found), k):
         number = (trend.start - NOON) // HOUR
         now, before = (

@@ -73,5 +73,5 @@ def test_prometheus_is_told_of_the_newest_slot():
     assert f"steelyard_messages_total {2 * ROWS:.1f}" in text
     assert 'steelyard_worker_state{state="busy",worker="1"}' in text
     assert 'steelyard_latency_seconds{quantile="0.99",worker="0"}' in text
-    busy = loop.history[-1].workers[0].utilisation
-    assert f'steelyard_worker_utilisation{{worker="0"}} {busy}' in text
+    busy = loop.history[-1].workers[0].utilization
+    assert f'steelyard_worker_utilization{{worker="0"}} {busy}' in text

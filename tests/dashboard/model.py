@@ -20,7 +20,7 @@ def slot(number, owned, *, moves=(), owners=(), messages=None, hot=(), states=No
             worker=worker,
             messages=got,
             share=got / total,
-            utilisation=got / 100,
+            utilization=got / 100,
             state=(states or ["normal"] * len(owned))[worker],
             virtual_workers=count,
             keys=3,

@@ -146,7 +146,7 @@ def test_nothing_is_wider_than_the_screen(page, finished, width):
     assert [] == outside
 
 
-def colours(page):
+def colors(page):
     """Of the page and of the text in a figure."""
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     axis = "Bokeh.documents[0].get_model_by_name('bars_0').left[0].major_label_text_color"
@@ -160,11 +160,11 @@ def test_light_and_dark(page, finished):
     page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
     dark = ("rgb(16, 20, 25)", "#e9edf2")
     light = ("rgb(244, 246, 248)", "#1c2127")
-    assert dark == colours(page)
+    assert dark == colors(page)
     page.locator("#theme").click()
-    assert light == colours(page)
+    assert light == colors(page)
     opened(page, finished[1])
-    assert light == colours(page)
+    assert light == colors(page)
 
 
 def test_two_ways_side_by_side(page):

@@ -47,7 +47,7 @@ class Model:
         self.slots = 0
 
     def slot(self, speeds: Floats) -> tuple[Floats, list[Move]]:
-        """Let one slot pass; return the utilisation of each worker, and the moves."""
+        """Let one slot pass; return the utilization of each worker, and the moves."""
         virtuals = self.router.route_many(self.hashes[self.slots % 50])
         owners = self.source.assignment.owners[virtuals]
         arrivals = np.bincount(owners, minlength=self.workers)
@@ -63,13 +63,13 @@ class Model:
             report = self.sides[w].report(seen, owned[w], now=float(self.slots))
             if report is not None and finished[w] >= 1:  # no message, no acknowledgement
                 moves += self.source.acknowledge(w, report)
-        utilisation: Floats = arrivals / speeds
-        return utilisation, moves
+        utilization: Floats = arrivals / speeds
+        return utilization, moves
 
     def slots_to_converge(
         self, fast: int, times: float, *, slots: int = 200, limit: float = 0.95
     ) -> int | None:
-        """The slot from which no utilisation exceeds the limit; None if that never comes."""
+        """The slot from which no utilization exceeds the limit; None if that never comes."""
         speeds = capacities(self.workers, fast, times, self.total)
         highest = np.array([self.slot(speeds)[0].max() for _ in range(slots)])
         over = np.flatnonzero(highest > limit)

@@ -9,9 +9,9 @@ IDLE, NORMAL, BUSY = Signal.IDLE, Signal.NORMAL, Signal.BUSY
 BOTH = pytest.mark.parametrize("rules", [PaperRules(), SteadyRules()], ids=["paper", "steady"])
 
 
-def at(utilisation):
+def at(utilization):
     """What a worker sees whose messages take so much of a slot of one second."""
-    return Measurement(arrivals=utilisation, service_time=1.0)
+    return Measurement(arrivals=utilization, service_time=1.0)
 
 
 def source(rules=None, workers=3, each=10):

@@ -49,15 +49,15 @@ def test_slots_are_numbered_by_the_clock(rules):
 
 
 @pytest.mark.parametrize(
-    ("utilisation", "state"), [(0.74, IDLE), (0.75, NORMAL), (0.85, NORMAL), (0.86, BUSY)]
+    ("utilization", "state"), [(0.74, IDLE), (0.75, NORMAL), (0.85, NORMAL), (0.86, BUSY)]
 )
-def test_the_papers_worker_compares_with_two_thresholds(utilisation, state):
+def test_the_papers_worker_compares_with_two_thresholds(utilization, state):
     """Idle below 0.75, busy above 0.85."""
-    assert state is PaperRules().worker(1.0).report(at(utilisation), 10, now=1.0).state
+    assert state is PaperRules().worker(1.0).report(at(utilization), 10, now=1.0).state
 
 
 @pytest.mark.parametrize(
-    ("utilisation", "owned", "state"),
+    ("utilization", "owned", "state"),
     [
         (0.74, 100, IDLE),
         (0.74, 4, NORMAL),  # one more would make it busy
@@ -68,9 +68,9 @@ def test_the_papers_worker_compares_with_two_thresholds(utilisation, state):
         (0.0, 0, IDLE),
     ],
 )
-def test_a_steady_worker_knows_what_a_virtual_worker_weighs(utilisation, owned, state):
+def test_a_steady_worker_knows_what_a_virtual_worker_weighs(utilization, owned, state):
     """It asks only for what would help."""
-    assert state is SteadyRules().worker(1.0).report(at(utilisation), owned, now=1.0).state
+    assert state is SteadyRules().worker(1.0).report(at(utilization), owned, now=1.0).state
 
 
 def test_a_steady_worker_smooths_until_it_owns_other_virtual_workers():
@@ -123,7 +123,7 @@ def test_nothing_done_has_no_fair_time():
 def test_measures(measure, expected):
     """The load measure is a setting."""
     seen = Measurement(arrivals=10, backlog=20, service_time=0.5, busy=3, memory=700)
-    assert measure.utilisation(seen, seconds=10) == pytest.approx(expected)
+    assert measure.utilization(seen, seconds=10) == pytest.approx(expected)
     rules = SteadyRules(measure=measure, low=expected - 0.02, high=expected - 0.01)
     assert rules.worker(10.0).report(seen, 100, now=10.0).state is BUSY
 
@@ -146,11 +146,11 @@ def test_impossible_measurements_are_refused(field, value):
 def test_a_worker_resumes_exactly(rules, seen, cut):
     """Saved as JSON at any moment, it reports on as if nothing had happened."""
     straight, stopped = rules.worker(1.0), rules.worker(1.0)
-    for i, (utilisation, owned, fair_busy) in enumerate(seen):
+    for i, (utilization, owned, fair_busy) in enumerate(seen):
         if i == cut:
             stopped = rules.resume_worker(json.loads(json.dumps(stopped.save())))
         reports = [
-            side.report(at(utilisation), owned, i / 2, fair_busy) for side in (straight, stopped)
+            side.report(at(utilization), owned, i / 2, fair_busy) for side in (straight, stopped)
         ]
         assert reports[0] == reports[1]
 

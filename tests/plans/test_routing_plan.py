@@ -19,7 +19,7 @@ from tests.plans.strategies import PLANNERS, bucket_counts
     PLANNERS, bucket_counts(), st.lists(st.tuples(st.integers(0, 63), st.integers(0, 2**64 - 1)))
 )
 def test_routing_follows_the_cells(planner, counts, messages):
-    """The vectorised look-up and a walk over the cells agree on every message."""
+    """The vectorized look-up and a walk over the cells agree on every message."""
     plan = planner.update(counts)
     expected = []
     for bucket, salt in messages:

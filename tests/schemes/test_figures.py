@@ -21,7 +21,7 @@ def route(stream, name, bins, **settings):
     router = schemes.named(name, **settings).router(bins)
     routed = router.route_many(hashes)
     memory = metrics.memory_cost(ranks, routed, bins)
-    return metrics.normalised_imbalance(router.loads), memory
+    return metrics.normalized_imbalance(router.loads), memory
 
 
 def test_graded_choices_save_memory(stream):
@@ -56,7 +56,7 @@ def test_half_life_follows_hot_keys_that_change():
         router = schemes.named("porc-graded", **settings).router(bins)
         routed = router.route_many(hashes)
         windows = routed.reshape(-1, 50_000)[10:]
-        return max(metrics.normalised_imbalance(metrics.load(w, bins)) for w in windows)
+        return max(metrics.normalized_imbalance(metrics.load(w, bins)) for w in windows)
 
     assert recent_imbalance() > 1
     assert recent_imbalance(half_life=10 * bins * 100) < 0.5

@@ -42,14 +42,14 @@ def test_longer_ticks_tell_the_same(seed, ticks):
 
 
 def test_every_series_has_a_value_per_tick():
-    """Queues, latency, utilisation, memory, moves and signals; what is counted adds up."""
+    """Queues, latency, utilization, memory, moves and signals; what is counted adds up."""
     stream = skewed(60_000)
     cluster = Cluster.machines(4, fast=1, times=5, total=250)
     outcome = simulate(stream, cluster, ConsistentGrouping(), SimulationSettings(slot=10, tick=5))
     series = outcome.series()
-    wanted = {"queue_length", "latency_mean", "latency_p50", "latency_p99", "utilisation_max",
+    wanted = {"queue_length", "latency_mean", "latency_p50", "latency_p99", "utilization_max",
               "imbalance", "memory", "moves", "signals"}  # fmt: skip
-    for name in ("queue_length", "latency", "utilisation", "memory"):
+    for name in ("queue_length", "latency", "utilization", "memory"):
         wanted |= {f"{name}_max_min", f"{name}_max_avg"}
     assert set(series) == wanted
     assert {values.shape for values in series.values()} == {outcome.times.shape}
@@ -90,7 +90,7 @@ def test_convergence_is_told_in_slots():
     fixed = simulate(stream, unequal, SG)
     after = moved.converged_after()
     assert after is not None
-    busiest = moved.utilisation.max(axis=1)
+    busiest = moved.utilization.max(axis=1)
     assert busiest[after - 1] > 0.95
     assert (busiest[after:] <= 0.95).all()
     assert fixed.converged_after() is None
@@ -209,7 +209,7 @@ def test_told_what_is_fair_workers_balance_when_all_are_busy():
             ConsistentGrouping(compare_above=above),
             SimulationSettings(overload=True),
         )
-        spread[above] = float(np.ptp(outcome.utilisation[-5:].mean(axis=0)))
+        spread[above] = float(np.ptp(outcome.utilization[-5:].mean(axis=0)))
     assert spread[0.9] < 0.2 < spread[None]
 
 
@@ -219,7 +219,7 @@ def test_full_load_is_not_overload():
     day = datasets.named("wp", fraction=0.001)
     total = day.messages / day.seconds / 0.8
     busy = simulate(day, Cluster.of([total]), KG, SimulationSettings(slot=3600, tick=3600))
-    assert busy.utilisation.max() > 1
+    assert busy.utilization.max() > 1
 
 
 @pytest.mark.parametrize("rules", [PaperRules(), SteadyRules()])

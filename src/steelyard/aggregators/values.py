@@ -95,15 +95,15 @@ class TopK(Aggregator):
     def add(self, batch: pa.RecordBatch, groups: Groups) -> States:
         values = batch.column(self.column)
         ones = np.ones(len(values), np.int64)
-        return self._summarise(values, groups.ids, ones, np.zeros(groups.count, np.int64))
+        return self._summarize(values, groups.ids, ones, np.zeros(groups.count, np.int64))
 
     def merge(self, states: States, groups: Groups) -> States:
         values, ids = _spread_lists(states[0], groups)
         counts = states[1].flatten().to_numpy()
         errors = groups.reduce(states[2], "sum").to_numpy().astype(np.int64)
-        return self._summarise(values, ids, counts, errors)
+        return self._summarize(values, ids, counts, errors)
 
-    def _summarise(
+    def _summarize(
         self,
         values: pa.Array,
         ids: NDArray[np.int64],

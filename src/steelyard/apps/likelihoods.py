@@ -27,7 +27,7 @@ class Likelihoods:
     """Logarithms of probabilities: of the classes, and of the values of each feature in them.
 
     >>> counts = pa.table({
-    ...     "feature": [None, None, "colour", "colour", "colour"],
+    ...     "feature": [None, None, "color", "color", "color"],
     ...     "value": [None, None, "red", "blue", "blue"],
     ...     "class": ["no", "yes", "no", "no", "yes"],
     ...     "count": [4, 2, 3, 1, 2],
@@ -35,9 +35,9 @@ class Likelihoods:
     >>> learned = Likelihoods.of(counts, alpha=1.0)
     >>> np.exp(learned.priors).round(3)
     array([0.667, 0.333])
-    >>> learned.features["colour"].values.to_pylist()
+    >>> learned.features["color"].values.to_pylist()
     ['blue', 'red']
-    >>> np.exp(learned.features["colour"].logs).round(3)
+    >>> np.exp(learned.features["color"].logs).round(3)
     array([[0.333, 0.75 ],
            [0.667, 0.25 ]])
     """

@@ -1,6 +1,6 @@
 """Naive Bayes, the running example of the paper: one counter for each value of a feature and class.
 
-Labelled rows enter, as a frame or as a stream; counters leave, and a model that classifies rows by
+Labeled rows enter, as a frame or as a stream; counters leave, and a model that classifies rows by
 expressions of Spark's own.
 """
 

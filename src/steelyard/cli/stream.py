@@ -259,7 +259,7 @@ def workers_table(slot: "Slot") -> Table:
             Text(printable(worker.state), styles.get(worker.state, "")),
             f"{worker.messages:,}",
             f"{worker.share:.1%}",
-            f"{worker.utilisation:.0%}",
+            f"{worker.utilization:.0%}",
             str(worker.virtual_workers),
             f"{worker.keys:,}",
             _seconds(worker.p50),

@@ -29,7 +29,7 @@ class WorkerSlot:
     messages: int
     share: float
     """Of all messages of the slot."""
-    utilisation: float
+    utilization: float
     """Its busy time against the slot's length."""
     state: str
     """idle, normal, busy or drained."""
@@ -102,12 +102,12 @@ class Slot:
     @property
     def busiest(self) -> float:
         """Seconds that the busiest worker was busy."""
-        return max(worker.utilisation for worker in self.workers) * self.seconds
+        return max(worker.utilization for worker in self.workers) * self.seconds
 
     @property
     def imbalance(self) -> float:
         """The busiest worker's busy time against the mean, less one."""
-        used = [worker.utilisation for worker in self.workers]
+        used = [worker.utilization for worker in self.workers]
         mean = sum(used) / len(used) if used else 0.0
         return max(used) / mean - 1 if mean else 0.0
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _OF_A_WORKER = {
     "messages": "Messages in the last slot.",
     "share": "Part of the last slot's messages.",
-    "utilisation": "Busy time in the last slot, against its length.",
+    "utilization": "Busy time in the last slot, against its length.",
     "virtual_workers": "Virtual workers owned in the last slot.",
     "keys": "Keys with partial results in the last slot.",
     "backlog": "Messages left when the mean worker had none.",

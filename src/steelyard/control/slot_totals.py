@@ -143,7 +143,7 @@ class SlotTotals:
             worker=worker,
             messages=messages,
             share=messages / max(1, self.messages),
-            utilisation=float(self.busy[worker]) / self.seconds if self.seconds else 0.0,
+            utilization=float(self.busy[worker]) / self.seconds if self.seconds else 0.0,
             state=state,
             virtual_workers=owned,
             keys=int(self._keys[worker]),

@@ -165,7 +165,7 @@ class Timeline:
                 messages=w.messages,
                 capacity=length * capacities[w.worker] if w.worker in capacities else None,
                 share=w.share,
-                used=w.utilisation,
+                used=w.utilization,
                 virtual_workers=w.virtual_workers,
                 backlog=w.backlog,
                 keys=w.keys,

@@ -72,7 +72,7 @@ def _workers(by_slot: Outcome, place: int, owned: NDArray[np.int64]) -> tuple[Wo
             worker=worker,
             messages=int(arrivals[worker]),
             share=float(arrivals[worker] / max(1, arrivals.sum())),
-            utilisation=float(by_slot.utilisation[place, worker]),
+            utilization=float(by_slot.utilization[place, worker]),
             state=_STATES[int(states[worker])],
             virtual_workers=int(owned[worker]),
             keys=int(by_slot.memory[place, worker]),

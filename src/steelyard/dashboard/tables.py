@@ -79,6 +79,6 @@ def legend(looks_of: dict[str, theme.Look]) -> str:
     """A swatch and a word for each look, in the page's own HTML."""
     return "".join(
         f'<span><i class="swatch {look.hatch}{"" if look.fill else " hollow"}" '
-        f'style="--colour:{look.colour}"></i>{escaped(name)}</span>'
+        f'style="--color:{look.color}"></i>{escaped(name)}</span>'
         for name, look in looks_of.items()
     )

@@ -1,19 +1,19 @@
-"""Colours and patterns: the same for whoever sees red and green alike (after Okabe and Ito).
+"""Colors and patterns: the same for whoever sees red and green alike (after Okabe and Ito).
 
-Colours alone tell nothing: states have a pattern and a word, blocks a pattern or an outline.
+Colors alone tell nothing: states have a pattern and a word, blocks a pattern or an outline.
 """
 
 from dataclasses import dataclass
 
 BLUE, SKY, GREEN = "#0072b2", "#56b4e9", "#009e73"
-ORANGE, VERMILLION, PURPLE, GREY = "#e69f00", "#d55e00", "#cc79a7", "#8a9099"
+ORANGE, VERMILLION, PURPLE, GRAY = "#e69f00", "#d55e00", "#cc79a7", "#8a9099"
 
 
 @dataclass(frozen=True)
 class Look:
     """How something is drawn."""
 
-    colour: str
+    color: str
     hatch: str = "blank"
     """A pattern of Bokeh's."""
     fill: float = 1.0
@@ -24,7 +24,7 @@ STATES = {
     "idle": Look(SKY, "dot"),
     "normal": Look(GREEN),
     "busy": Look(VERMILLION, "right_diagonal_line"),
-    "drained": Look(GREY, "cross", fill=0.2),
+    "drained": Look(GRAY, "cross", fill=0.2),
 }
 
 OWN, GUEST, CAME, LEAVES = "at home", "from elsewhere", "just came", "leaves now"

@@ -1,6 +1,6 @@
 """Streams of keys: the paper's, made anew, and files of the real formats."""
 
-from steelyard.datasets.catalogue import Dataset, named, names
+from steelyard.datasets.catalog import Dataset, named, names
 from steelyard.datasets.loading import Loaded, MalformedInput, load
 from steelyard.datasets.message_stream import ArrayStream, Chunk, Stream
 from steelyard.datasets.zipf import zipf_probabilities, zipf_ranks

@@ -165,7 +165,7 @@ class SourceSide(ABC):
 class Rules(ABC):
     """A delegation's settings; they make its two sides.
 
-    A worker tries to keep its utilisation, as `measure` defines it, between `low` and `high`.
+    A worker tries to keep its utilization, as `measure` defines it, between `low` and `high`.
     """
 
     measure: Measure

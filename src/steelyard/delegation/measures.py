@@ -1,4 +1,4 @@
-"""Load measures: how a worker's measurement becomes its utilisation, a number around 0 to 1."""
+"""Load measures: how a worker's measurement becomes its utilization, a number around 0 to 1."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -12,8 +12,8 @@ class Measure(ABC):
     """Which resource a worker watches; the paper leaves the choice to the application."""
 
     @abstractmethod
-    def utilisation(self, seen: Measurement, seconds: float) -> float:
-        """The utilisation of a worker that saw this in a slot of so many seconds."""
+    def utilization(self, seen: Measurement, seconds: float) -> float:
+        """The utilization of a worker that saw this in a slot of so many seconds."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Work(Measure):
     away all that it has to catch up sooner, only to ask for it again. The paper's simulations
     leave the backlog out.
 
-    >>> Work().utilisation(Measurement(arrivals=70, backlog=99, service_time=0.1), seconds=10)
+    >>> Work().utilization(Measurement(arrivals=70, backlog=99, service_time=0.1), seconds=10)
     0.79...
     """
 
@@ -36,7 +36,7 @@ class Work(Measure):
         require_between("backlog_weight", self.backlog_weight, least=0, most=1)
         require_between("most_backlog", self.most_backlog, least=0)
 
-    def utilisation(self, seen: Measurement, seconds: float) -> float:
+    def utilization(self, seen: Measurement, seconds: float) -> float:
         arrived = seen.arrivals * seen.service_time / seconds
         waiting = self.backlog_weight * seen.backlog * seen.service_time / seconds
         return arrived + min(waiting, self.most_backlog)
@@ -51,7 +51,7 @@ class QueueLength(Measure):
     def __post_init__(self) -> None:
         require_between("capacity", self.capacity, above=0)
 
-    def utilisation(self, seen: Measurement, seconds: float) -> float:
+    def utilization(self, seen: Measurement, seconds: float) -> float:
         return seen.backlog / self.capacity
 
 
@@ -59,7 +59,7 @@ class QueueLength(Measure):
 class BusyTime(Measure):
     """The part of the slot that was spent on messages."""
 
-    def utilisation(self, seen: Measurement, seconds: float) -> float:
+    def utilization(self, seen: Measurement, seconds: float) -> float:
         return seen.busy / seconds
 
 
@@ -88,5 +88,5 @@ class Memory(Measure):
     def __post_init__(self) -> None:
         require_between("capacity", self.capacity, above=0)
 
-    def utilisation(self, seen: Measurement, seconds: float) -> float:
+    def utilization(self, seen: Measurement, seconds: float) -> float:
         return seen.memory / self.capacity

@@ -44,10 +44,10 @@ class _PaperWorker(WorkerSide):
     def _state(
         self, seen: Measurement, owned: float, seconds: float, fair_busy: float | None
     ) -> Signal:
-        utilisation = self._rules.measure.utilisation(seen, seconds)
-        if utilisation < self._rules.low:
+        utilization = self._rules.measure.utilization(seen, seconds)
+        if utilization < self._rules.low:
             return Signal.IDLE
-        if utilisation > self._rules.high:
+        if utilization > self._rules.high:
             return Signal.BUSY
         return Signal.NORMAL
 

@@ -14,7 +14,7 @@ from steelyard.validation import require_between, require_whole
 class SteadyRules(Rules):
     """What a worker says stays one of three states; what is done about it is new.
 
-    A worker smooths its utilisation and knows what one of its virtual workers weighs: it is idle
+    A worker smooths its utilization and knows what one of its virtual workers weighs: it is idle
     only if one more would fit, busy only if one less would not make it idle (or beyond
     `overload`). A source lets a request grow while it is fully met, drops it with the next report,
     moves several virtual workers at once, and, where nobody is idle, lets a busy worker give to
@@ -32,7 +32,7 @@ class SteadyRules(Rules):
     measure: Measure = Work()
     overload: float = 0.95
     smoothing: float = 0.3
-    """Weight of the newest slot in the utilisation."""
+    """Weight of the newest slot in the utilization."""
     patience: int = 2
     band: float = 0.03
     proportional: bool = False

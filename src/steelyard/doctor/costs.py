@@ -49,7 +49,7 @@ def slow_down(loads: ArrayLike, capacities: Floats) -> float:
     (1.5, 1.0)
     """
     ideal = np.sum(loads) / capacities.sum()
-    return float(metrics.normalised_load(loads, capacities).max() / ideal)
+    return float(metrics.normalized_load(loads, capacities).max() / ideal)
 
 
 def costs(
@@ -76,7 +76,7 @@ def costs(
 def _cost(strategy: GroupingStrategy, workload: Workload) -> Cost:
     loads = strategy.loads(workload)
     messages = np.asarray(loads.messages, np.float64)
-    slowest = int(metrics.normalised_load(messages, workload.speeds).argmax())
+    slowest = int(metrics.normalized_load(messages, workload.speeds).argmax())
     return Cost(
         strategy,
         largest_share=float(messages[slowest] / messages.sum()),

@@ -31,10 +31,10 @@ class Noisy(Measure):
     measure: Measure
     deviation: float
 
-    def utilisation(self, seen: Measurement, seconds: float) -> float:
+    def utilization(self, seen: Measurement, seconds: float) -> float:
         """The measure's, times 1 + a number with this deviation and mean 0."""
         part = crc32(repr(seen).encode()) / 2**32
-        return self.measure.utilisation(seen, seconds) * (
+        return self.measure.utilization(seen, seconds) * (
             1 + self.deviation * math.sqrt(12) * (part - 0.5)
         )
 

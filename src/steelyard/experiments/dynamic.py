@@ -42,7 +42,7 @@ def claims(results: Results) -> list[Claim]:
     for dataset in ("wp", "zf"):
         late = {s: results.value("latency_p99", dataset=dataset, scheme=s) for s in SHOWN}
         spread = {
-            s: growth(results, "utilisation_max_min", dataset=dataset, scheme=s) for s in SHOWN
+            s: growth(results, "utilization_max_min", dataset=dataset, scheme=s) for s in SHOWN
         }
         latency = ", ".join(f"{s} {v:,.0f}" for s, v in late.items())
         apart = ", ".join(f"{s} {v:.2f}" for s, v in spread.items())
@@ -50,7 +50,7 @@ def claims(results: Results) -> list[Claim]:
             Claim(
                 f"{dataset}: CG adapts very efficiently to changing resources",
                 "Q3, dynamic",
-                f"p99 latency, s: {latency}; utilisation, max - min, in the last tenth: {apart}",
+                f"p99 latency, s: {latency}; utilization, max - min, in the last tenth: {apart}",
                 late[paper_setup.PAPER] < min(late["KG"], late["SG"]) / 2
                 and spread[paper_setup.PAPER] < min(spread["KG"], spread["SG"]) / 2,
                 why="The paper's rules move one virtual worker a pair and slot; with 100 each, a "

@@ -111,7 +111,7 @@ def _claims_of_the_shown(results: Results, dataset: str) -> list[Claim]:
     queue = {s: growth(results, "queue_length_max_min", scheme=s, **own) for s in SHOWN}
     early = {s: growth(results, "queue_length_max_min", until=0.2, scheme=s, **own) for s in SHOWN}
     late = {s: results.value("latency_p99", scheme=s, **own) for s in SHOWN}
-    balance = {s: growth(results, "utilisation_max_min", scheme=s, **own) for s in SHOWN}
+    balance = {s: growth(results, "utilization_max_min", scheme=s, **own) for s in SHOWN}
     enough = results.value("overloaded_that_own_enough", scheme=paper_setup.PAPER, **own)
     paper, steady, compared = CG
     label = f"{dataset}, {own['cluster']}"
@@ -127,7 +127,7 @@ def _claims_of_the_shown(results: Results, dataset: str) -> list[Claim]:
         Claim(
             f"{label}: CG keeps the imbalance close to zero",
             "Q2, heterogeneous",
-            f"utilisation, max - min, in the last tenth: {_of(balance, '.2f')}",
+            f"utilization, max - min, in the last tenth: {_of(balance, '.2f')}",
             balance[paper] < 0.25,
             why="With 10 virtual workers one of them is 18 % of what a slow machine can do: "
             "shares cannot be closer than that.",
@@ -164,7 +164,7 @@ def _claims_of_the_shown(results: Results, dataset: str) -> list[Claim]:
                 f"the greatest, {later.max():,.0f} messages, is at {later.idxmax() / 3600:.1f} "
                 "hours",
                 bool(15 <= later.idxmax() / 3600 <= 22),
-                why="The paper blames the choice of utilisation as the measure; here the load is "
+                why="The paper blames the choice of utilization as the measure; here the load is "
                 "above 100 % from 12 to 21 hours, and the queue is longest at the end of that.",
             )
         )

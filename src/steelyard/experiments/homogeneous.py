@@ -59,7 +59,7 @@ def claims(results: Results) -> list[Claim]:
             growth(results, "latency_max_min", dataset=dataset, scheme=s) for s in ("KG", "CG")
         )
         spread = {
-            s: growth(results, "utilisation_max_min", dataset=dataset, scheme=s)
+            s: growth(results, "utilization_max_min", dataset=dataset, scheme=s)
             for s in ("KG", "CG")
         }
         apart = {
@@ -141,7 +141,7 @@ def claims(results: Results) -> list[Claim]:
             Claim(
                 f"{dataset}: CG keeps the imbalance close to zero over time (10 workers)",
                 "Q2, homogeneous",
-                f"utilisation, max - min, in the last tenth: KG {spread['KG']:.2f}, CG "
+                f"utilization, max - min, in the last tenth: KG {spread['KG']:.2f}, CG "
                 f"{spread['CG']:.2f}",
                 spread["CG"] < 0.2 and spread["CG"] < spread["KG"] / 2,
             ),

@@ -58,7 +58,7 @@ def _planned(workers: int) -> Configuration:
 
 def control(_: Configuration, outcome: Outcome) -> list[MetricValue]:
     """What travels to keep the balance, and how good it is in the end."""
-    last = outcome.every(outcome.slot).utilisation[-10:].mean(axis=0)
+    last = outcome.every(outcome.slot).utilization[-10:].mean(axis=0)
     settled = outcome.converged_after(over=5)
     measured = [
         MetricValue("slots_to_settle", math.nan if settled is None else float(settled)),

@@ -1,4 +1,4 @@
-"""Queue length, latency and utilisation over time: the paper's three panels."""
+"""Queue length, latency and utilization over time: the paper's three panels."""
 
 import math
 
@@ -9,7 +9,7 @@ from steelyard.experiments.results import Results
 _PANELS = (
     ("queue_length_max_min", "queue length, max - min"),
     ("latency_max_min", "latency, max - min, s"),
-    ("utilisation_max_min", "utilisation, max - min"),
+    ("utilization_max_min", "utilization, max - min"),
 )
 
 
@@ -24,7 +24,7 @@ def panels(where: dict[str, object], title: str = "", lines: str = "scheme") -> 
             title,
             lines=lines,
             where=where,
-            log="" if metric == "utilisation_max_min" else "y",
+            log="" if metric == "utilization_max_min" else "y",
         )
         for metric, label in _PANELS
     )
@@ -35,10 +35,10 @@ def figure_of(configuration: Configuration) -> Experiment:
     panels = (
         ("queue_length", "messages waiting", "y"),
         ("latency_p99", "p99 latency, s", "y"),
-        ("utilisation_max", "utilisation of the busiest", ""),
+        ("utilization_max", "utilization of the busiest", ""),
         ("queue_length_max_min", "queue length, max - min", "y"),
         ("latency_max_min", "latency, max - min, s", "y"),
-        ("utilisation_max_min", "utilisation, max - min", ""),
+        ("utilization_max_min", "utilization, max - min", ""),
     )
     return Experiment(
         name="simulate",

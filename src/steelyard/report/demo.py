@@ -40,7 +40,7 @@ def demo_figure(runs: "Sequence[DemoRun]") -> Figure:
     width = 0.8 / len(runs)
     for number, (run, color) in enumerate(zip(runs, _COLORS, strict=False)):
         last = run.slots[-1]
-        busy = [worker.utilisation * last.seconds for worker in last.workers]
+        busy = [worker.utilization * last.seconds for worker in last.workers]
         places = [worker.worker + (number - 0.5) * width for worker in last.workers]
         at_end.bar(places, busy, width, color=color, label=run.name)
     at_end.axhline(

@@ -1,4 +1,4 @@
-"""Draw the results of an experiment: panels as it describes them, readable in greyscale."""
+"""Draw the results of an experiment: panels as it describes them, readable in grayscale."""
 
 import math
 from collections.abc import Sequence

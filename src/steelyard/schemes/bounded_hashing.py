@@ -18,7 +18,7 @@ class BoundedHashing(Scheme):
     """Bins stand on a ring, one point each; a key goes to the next bin clockwise that has room.
 
     Room is `(1 + epsilon)` times the mean load, as in PoRC (Mirrokni et al., 2016), so at every
-    message `load <= (1 + epsilon) m / n + 1`. All that overflows a bin lands on its neighbour,
+    message `load <= (1 + epsilon) m / n + 1`. All that overflows a bin lands on its neighbor,
     hence more copies of keys than PoRC makes.
 
     >>> router = BoundedHashing(epsilon=0.5).router(bins=4)

@@ -13,7 +13,7 @@ from steelyard.schemes.choices import choice
 class KeyGrouping(Scheme):
     """A key's first choice, always: least memory, and a bin is as hot as its hottest key.
 
-    With n bins and a key of share p the normalised imbalance is at least n p - 1.
+    With n bins and a key of share p the normalized imbalance is at least n p - 1.
 
     >>> router = KeyGrouping().router(bins=4)
     >>> router.route(7) == router.route(7)

@@ -14,7 +14,7 @@ from steelyard.validation import require_whole
 class Salting(Scheme):
     """What is done without a library: every key, hot or not, is split over its salts' bins.
 
-    Salts take turns. With n bins and a key of share p the normalised imbalance is at least
+    Salts take turns. With n bins and a key of share p the normalized imbalance is at least
     n p / salts - 1, and almost every key has as many copies as there are salts.
 
     >>> router = Salting(salts=3).router(bins=100)

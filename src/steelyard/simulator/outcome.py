@@ -84,10 +84,10 @@ class Outcome:
         return capacity
 
     @cached_property
-    def utilisation(self) -> Floats:
+    def utilization(self) -> Floats:
         """Messages that arrived in a tick against what the worker can do in it."""
-        utilisation: Floats = self.tally.arrivals[:-1] / self.capacity
-        return utilisation
+        utilization: Floats = self.tally.arrivals[:-1] / self.capacity
+        return utilization
 
     @cached_property
     def memory(self) -> Counts:
@@ -116,7 +116,7 @@ class Outcome:
         for name, values in (
             ("queue_length", self.queue_length),
             ("latency", self.latency),
-            ("utilisation", self.utilisation),
+            ("utilization", self.utilization),
             ("memory", self.memory),
         ):
             named[f"{name}_max_min"], named[f"{name}_max_avg"] = spread_over_workers(values)
@@ -128,8 +128,8 @@ class Outcome:
             "latency_mean": seconds,
             "latency_p50": self.latency_quantile(0.5),
             "latency_p99": self.latency_quantile(0.99),
-            "utilisation_max": self.utilisation.max(axis=1),
-            "imbalance": _surplus(self.utilisation),
+            "utilization_max": self.utilization.max(axis=1),
+            "imbalance": _surplus(self.utilization),
             "memory": self.memory.sum(axis=1).astype(np.float64),
             "moves": self._at_slot_ends(self.moves),
             "signals": self._at_slot_ends(self.signals),
@@ -151,7 +151,7 @@ class Outcome:
         if slots > 1 and self.end < (slots - 0.02) * self.slot:
             slots -= 1
         reach = np.zeros((slots + 1, self.cluster.workers))
-        reach[1:] = self.every(self.slot).utilisation[:slots].cumsum(axis=0)
+        reach[1:] = self.every(self.slot).utilization[:slots].cumsum(axis=0)
         begins = np.maximum(np.arange(1, reach.shape[0]) - over, 0)
         spans = np.arange(1, reach.shape[0]) - begins
         mean = (reach[1:] - reach[begins]) / spans[:, None]
@@ -175,7 +175,7 @@ class Outcome:
     @property
     def imbalance(self) -> float:
         """The most loaded worker's surplus over the mean, as a part of the mean."""
-        return metrics.normalised_imbalance(self.loads, self.capacity.sum(axis=0))
+        return metrics.normalized_imbalance(self.loads, self.capacity.sum(axis=0))
 
     @property
     def memory_cost(self) -> float:
@@ -197,11 +197,11 @@ class Outcome:
         return _quantile(self.tally.latencies.sum(axis=0), rank)
 
 
-def _surplus(utilisation: Floats) -> Floats:
+def _surplus(utilization: Floats) -> Floats:
     """The greatest over the mean, less 1, at each time; 0 where there is nothing."""
-    mean = utilisation.mean(axis=1)
+    mean = utilization.mean(axis=1)
     surplus: Floats = np.divide(
-        utilisation.max(axis=1), mean, out=np.ones_like(mean), where=mean > 0
+        utilization.max(axis=1), mean, out=np.ones_like(mean), where=mean > 0
     )
     return surplus - 1
 

@@ -1,5 +1,5 @@
 // Light or dark: as the reader's system is, unless the button was pressed. Figures are drawn on a
-// canvas, which knows no style sheets: their text and lines are given the page's colours here.
+// canvas, which knows no style sheets: their text and lines are given the page's colors here.
 (() => {
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   const kept = () => { try { return localStorage.getItem("steelyard-theme"); } catch { return null; } };

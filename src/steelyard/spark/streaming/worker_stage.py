@@ -40,8 +40,8 @@ def where_state_is(
 ) -> DataFrame:
     """Run every worker as a partition of Spark's state store, which stays on its executor."""
     label = F.get(F.array(*map(F.lit, _labels(sent.sparkSession, workers))), F.col("bin"))
-    labelled = sent.select(label.alias("label"), "bin", "block", "latest")
-    return labelled.groupBy("label").transformWithStateInPandas(
+    labeled = sent.select(label.alias("label"), "bin", "block", "latest")
+    return labeled.groupBy("label").transformWithStateInPandas(
         stateful(worker), with_report(kinds), "Update", "None"
     )
 

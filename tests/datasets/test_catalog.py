@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard import datasets
-from steelyard.datasets.catalogue import DAILY_RATE
+from steelyard.datasets.catalog import DAILY_RATE
 from steelyard.datasets.ranks import TABLE, PowerLaw, RankShape
 from steelyard.hashing import mix64, seed_mask
 
