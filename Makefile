@@ -8,7 +8,7 @@ READY := .venv/.ready
 LATEST := .venv-latest/.ready
 # Streams, and those that start clusters, brokers or browsers of their own, take minutes: they have
 # targets of their own.
-QUICK := -m 'not browser and not cluster and not kafka and not streaming and not deployment'
+QUICK := -m 'not browser and not cluster and not kafka and not package and not streaming and not deployment'
 SPARK_TESTS := $(QUICK) tests/spark tests/deployment tests/apps src/steelyard/spark src/steelyard/deployment src/steelyard/apps
 
 .PHONY: help
@@ -83,6 +83,10 @@ test-browser: setup ## the dashboard in a real browser
 	@scripts/ensure-chromium > /dev/null
 	@$(BIN)/python -m pytest -m browser tests/dashboard
 
+.PHONY: test-package
+test-package: setup ## install the wheel into an empty environment and run a first job there
+	@$(BIN)/python -m pytest -m package tests
+
 .PHONY: test-latest
 test-latest: check-machine $(LATEST) ## the Spark tests, and some of streams, on the newest Spark
 	@.venv-latest/bin/python -m pytest $(SPARK_TESTS)
@@ -94,7 +98,7 @@ test-latest-connect: check-machine $(LATEST) ## the Spark tests on the newest Sp
 	@.venv-latest/bin/python -m pytest tests/spark/streaming/test_results.py
 
 .PHONY: test-all
-test-all: test test-browser test-cluster test-streaming test-large test-kafka test-deployment test-latest test-connect ## all
+test-all: test test-package test-browser test-cluster test-streaming test-large test-kafka test-deployment test-latest test-connect ## all
 
 .PHONY: deploy
 deploy: setup ## the paper's deployment on Spark and Kafka (two hours)
@@ -141,6 +145,12 @@ figures: setup ## draw the figures of the documentation
 docs: setup ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
+
+.PHONY: build
+build: setup ## write a wheel and a source distribution into dist/, and check both
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation --outdir dist . > /dev/null
+	@$(BIN)/twine check --strict dist/*
 
 .PHONY: lock
 lock: setup ## write requirements.lock from what .venv holds

@@ -13,10 +13,10 @@ from typing import Any, cast
 
 try:
     from numba import njit
-except ImportError as error:  # pragma: no cover - numba is a dependency of the package
+except ImportError as error:
     raise ImportError(
-        "steelyard.schemes and steelyard.hash_keys need numba, which is not installed here: "
-        "install it with 'pip install numba', or route by a RoutingPlan, which needs numpy only"
+        "Grouping schemes, hash_keys, data sets, the simulator and the doctor need numba, which is "
+        "not installed: install the extra 'schemes' of steelyard, or numba itself"
     ) from error
 
 Function = Callable[..., Any]

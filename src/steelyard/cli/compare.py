@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.cli.console import console, progress_bar, refuse
+from steelyard.cli.console import console, progress_bar, refuse, require_packages
 from steelyard.cli.options import CLUSTER, INPUT, Seed, Skew, option
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ def compare(
     workers: Annotated[int, option(CLUSTER, "Workers to spread the messages over.")] = 100,
 ) -> None:
     """Route a skewed stream by every grouping scheme and compare them."""
+    require_packages("a comparison", "schemes", "numba")
     # Late, so that --help and --version do not wait for the compiler.
     from steelyard import comparison, schemes
 

@@ -65,6 +65,7 @@ def _run(control: str | None, replay: str | None) -> "ShownRun":
         return followed(HistoryReader(control))
     if replay is not None:
         return ShownRun(replay, Finished(read_finished(replay)))
+    require_packages("a simulated run", "schemes", "numba")
     from steelyard.dashboard.simulated import example_slots
 
     with error_console.status("Simulating a short run"):

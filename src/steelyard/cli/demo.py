@@ -39,7 +39,8 @@ def demo(
     First every key goes where its hash says (key grouping), then consistent grouping learns who
     can do how much. Workers sleep for the time that a message would take.
     """
-    require_packages("the demo", "spark,simulate", "pyspark", "pandas", "matplotlib", "jinja2")
+    needed = ("pyspark", "pandas", "numba", "matplotlib", "jinja2")
+    require_packages("the demo", "spark,simulate", *needed)
     from steelyard.deployment.demo import STRATEGIES, DemoSettings
 
     check_page(ui=ui, ui_port=ui_port)

@@ -67,7 +67,7 @@ def deploy(
     Real words are counted too if they are there and 1,000,000 messages are asked for. A run that
     was stopped goes on where it was.
     """
-    needed = ("pyspark", "pandas", "confluent_kafka", "matplotlib", "jinja2")
+    needed = ("pyspark", "pandas", "numba", "confluent_kafka", "matplotlib", "jinja2")
     require_packages("the deployment", "deploy", *needed)
     from steelyard.deployment.grid_plan import planned
     from steelyard.deployment.grid_settings import STRATEGIES, GridSettings

@@ -79,7 +79,7 @@ def doctor(
     jars: Jars = None,
 ) -> None:
     """Tell whether data is skewed by a key, what that costs, and what to do about it."""
-    require_packages("the doctor", "spark", "pyspark", "pandas")
+    require_packages("the doctor", "doctor", "pyspark", "pandas", "numba")
     if html is not None:
         require_packages("the page", "simulate", "matplotlib", "jinja2")
     from steelyard.doctor.job import Job

@@ -21,7 +21,7 @@ def generate(
     master: Master = "local[*]",
 ) -> None:
     """Write a data set of the paper as Parquet: message, time, key."""
-    require_packages("a data set as Parquet", "spark", "pyspark")
+    require_packages("a data set as Parquet", "doctor", "pyspark", "numba")
     from steelyard import datasets
 
     try:

@@ -34,7 +34,7 @@ def reproduce(
 
     A run that was stopped goes on where it was.
     """
-    needed = ("pandas",) if listing else ("pandas", "pyspark", "matplotlib", "jinja2")
+    needed = ["pandas", "numba"] + ([] if listing else ["pyspark", "matplotlib", "jinja2"])
     require_packages("a reproduction", "reproduce", *needed)
     from steelyard import experiments
 

@@ -112,7 +112,7 @@ def simulate(
 
     Flags win over the file.
     """
-    require_packages("a simulation", "simulate", "pandas")
+    require_packages("a simulation", "simulate", "pandas", "numba")
     if plot is not None:
         require_packages("the figure", "simulate", "matplotlib")
     from steelyard.experiments.configuration import measured, simulated
