@@ -23,7 +23,7 @@ def test_the_number_grows_with_every_change_and_never_without(workers):
     numbers = [publisher.publish(None, owned_by(worker)).number for worker in workers]
     changes = [now != before for before, now in pairwise(workers)]
     assert [1, *(1 + np.cumsum(changes, dtype=int)).tolist()] == numbers
-    assert publisher.version.says(None, owned_by(workers[-1]))
+    assert publisher.version.matches(None, owned_by(workers[-1]))
 
 
 def test_numbers_go_on_after_those_on_the_path(tmp_path):

@@ -15,7 +15,7 @@ def test_a_restart_goes_on_where_it_stopped(tmp_path):
     before = controller(4, store=ControlStore(tmp_path))
     Model(speeds, before, zipf(1.0)).run(15)
     after = controller(4, store=ControlStore(tmp_path))
-    assert after.version.says(before.version.plan, before.version.owners)
+    assert after.version.matches(before.version.plan, before.version.owners)
     assert after.version.number == before.version.number
     assert min(Model(speeds, after, zipf(1.0)).run(5)) > 0.93
     assert 16 == after.history[0].slot
@@ -90,7 +90,7 @@ def test_learned_files_of_a_wrong_shape_are_ignored(tmp_path, caplog, learned, d
     store.save_learned(learned)
     loop = Controller(2, 10, delegation=delegation, store=store, buckets=BUCKETS)
     fresh = Controller(2, 10, delegation=delegation, buckets=BUCKETS)
-    assert fresh.version.says(loop.version.plan, loop.version.owners)
+    assert fresh.version.matches(loop.version.plan, loop.version.owners)
     if "source" not in learned or delegation:
         assert "learned.json cannot be understood" in caplog.text
 
@@ -118,7 +118,7 @@ def test_a_path_that_cannot_be_written_any_more_does_not_stop_the_loop(tmp_path,
         path.unlink()
     assert (3 if name == "all" else 1) == caplog.text.count("cannot be written")
     model.run(1)
-    assert store.newest().says(model.controller.version.plan, model.controller.version.owners)
+    assert store.newest().matches(model.controller.version.plan, model.controller.version.owners)
     assert ControlStore(store.address).is_identified_by(store.identity)
     assert store.history()
     assert store.learned()["slots"] == 6

@@ -33,7 +33,7 @@ def test_a_version_comes_back_as_it_was(address):
     plan = Planner(4, buckets=16).update(np.arange(16) ** 3)
     store.publish(ControlVersion(1, plan, np.array([0, 0, 1, 1], np.int32)))
     found = ControlStore(address).pinned(store.pin_newest())
-    assert found.says(plan, np.array([0, 0, 1, 1], np.int32))
+    assert found.matches(plan, np.array([0, 0, 1, 1], np.int32))
     assert found.fits(4, 16, 2)
 
 
