@@ -47,7 +47,7 @@ def run() -> list[Table]:
         name: partial(agg.add, agg.create(), rows) for name, agg in aggregations.items()
     }
     contestants["arrow"] = partial(_by_arrow, pa.Table.from_batches([rows]))
-    best = best_seconds(contestants, rounds=2)
+    best = best_seconds(contestants, repetitions=2)
     keys = len(numbers.unique())
     shown = table(
         f"Adding {ROWS:,} rows of {keys:,} keys, Zipf 1.0",

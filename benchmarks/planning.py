@@ -49,7 +49,7 @@ def run() -> list[Table]:
                     "route": partial(plan.route, some, some_salts),
                     "look-up": partial(plan.bins_of.take, some),
                 },
-                rounds=7,
+                repetitions=7,
             )
             routed = plan.route(buckets, salts)
             shown.add_row(

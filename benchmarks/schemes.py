@@ -46,7 +46,7 @@ def _compare(skew: float, bins: int) -> Table:
     names = schemes.names()
     best = best_seconds(
         {name: partial(_route, name, bins, stream) for name in names},
-        rounds=2,
+        repetitions=2,
     )
     shown = table(
         f"Zipf {skew}, {bins:,} bins, {MESSAGES:,} messages, epsilon 0.01",

@@ -43,7 +43,7 @@ def run() -> list[Table]:
                     "simulate": partial(simulate, stream, cluster, grouping),
                     "route": partial(_route, scheme, bins, hashes),
                 },
-                rounds=7,
+                repetitions=7,
             )
             shown.add_row(
                 f"{name}, {day.messages / 1e6:.0f} M",
