@@ -77,7 +77,7 @@ def test_the_arrow_layout_of_a_column_does_not_change_its_hashes():
 
 
 def test_a_dictionary_hashes_its_values():
-    """Also with nulls in the indices and in the dictionary, and with unused values."""
+    """Its indices and values may be null, and some values may be unused."""
     indices = pa.array([2, None, 0, 1, 2], pa.int8())
     coded = pa.DictionaryArray.from_arrays(indices, pa.array(["a", None, "c", "unused"]))
     plain = ["c", None, "a", None, "c"]

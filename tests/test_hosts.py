@@ -53,7 +53,7 @@ def test_pages_of_other_servers_on_this_machine_are_not_allowed():
 
 @pytest.mark.parametrize("host", [*OTHERS, *MALFORMED])
 def test_unknown_and_malformed_hosts_are_not_allowed(host):
-    """Neither as hosts nor as origins of pages."""
+    """They are allowed neither as hosts nor as origins of pages."""
     hosts = Hosts.of("127.0.0.1", ["me"])
     host = host and host.format(port=5006)
     assert not hosts.allow(host)
@@ -74,7 +74,7 @@ def test_a_server_on_all_addresses_answers_to_every_address_and_its_names():
 
 
 def test_a_server_on_one_address_answers_to_that_address():
-    """In any of its forms, and to the names of the machine."""
+    """It accepts every form of the address, and the names of the machine."""
     hosts = Hosts.of("2001:db8::1")
     assert hosts.allow("[2001:0DB8:0:0::1]:5006")
     assert hosts.allow(socket.gethostname())

@@ -52,7 +52,7 @@ def test_a_console_prints_text_as_text(text):
 @given(TEXTS)
 @example(HOSTILE)
 def test_a_table_prints_text_as_text(place, text):
-    """In the title, a header, a cell or the caption."""
+    """The text may be in the title, a header, a cell or the caption."""
     table = Table(title_style="", caption_style="", header_style="")
     table.title, table.caption = (text if place == name else None for name in ("title", "caption"))
     table.add_column(text if place == "column" else "a column", min_width=400)

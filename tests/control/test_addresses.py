@@ -17,7 +17,7 @@ def test_other_file_systems_are_rejected(path):
 
 
 def test_an_unreachable_store_is_rejected(bucket):
-    """If no server listens, or the bucket does not exist."""
+    """The server does not listen, or the bucket does not exist."""
     for address in (
         bucket.format("x").replace("@steelyard/", "@nowhere/"),
         "s3://a:b@c/d?endpoint_override=127.0.0.1:1&scheme=http&region=us-east-1",
@@ -49,7 +49,7 @@ def test_a_file_address_is_a_path(tmp_path):
     ],
 )
 def test_addresses_are_shown_without_secrets(address, shown):
-    """Also if a password contains slashes, which users should escape and often do not."""
+    """A password may contain slashes, which users should escape and often do not."""
     assert shown == without_secrets(address)
 
 
@@ -65,7 +65,7 @@ def test_addresses_are_shown_without_secrets(address, shown):
     ],
 )
 def test_an_error_contains_no_secret(address):
-    """Neither its message nor the messages of its causes."""
+    """Neither the message nor the causes of the error quote the address with its secrets."""
     with pytest.raises(ValueError, match="control: ") as raised:
         ControlStore(address).prepare()
     printed = "".join(traceback.format_exception(raised.value))

@@ -44,7 +44,7 @@ def test_a_created_text_is_never_replaced(files, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_lines_are_appended_in_order(files, name):
-    """To a file that does not exist, and to a replaced file."""
+    """Lines can be appended to a file that does not exist, and to a replaced file."""
     files.append(name, "1")
     files.append(name, "ä")
     assert "1\nä\n" == files.read_text(name)

@@ -55,7 +55,7 @@ def test_a_plan_keeps_the_messages_and_the_speeds(rows, busy):
 
 
 def test_the_speed_of_a_worker_without_rows_is_unknown():
-    """Unless the plan has no messages for it."""
+    """It is known if the plan has no messages for the worker, because the speed does not matter."""
     measured = MeasuredWork(2)
     nothing = np.zeros(2)
     done = BatchWork(np.array([9.0, 0.0]), np.array([1.0, 0.0]), nothing, nothing, 0, 1.0)

@@ -27,7 +27,7 @@ def test_the_number_increases_exactly_with_every_change(workers):
 
 
 def test_numbers_continue_after_those_on_the_path(tmp_path):
-    """Also if another process has published a version, or a version was lost."""
+    """The next number is free even if another process published a version or a version was lost."""
     first, second = (Publisher(ControlStore(tmp_path)) for _ in range(2))
     numbers = [
         publisher.publish(None, owned_by(worker)).number
