@@ -9,9 +9,9 @@
     definitions/<query>      the definition of the state in the query's checkpoint, and the
                              micro-batch in which it was first used
 
-The driver writes all files except `owner`. Once in a micro-batch, one task finds the newest version.
-The result, a `Pin`, travels to all attempts of all tasks with Spark's plan of the micro-batch. So
-all tasks follow the same version: a task that does not find it fails.
+The driver writes all files except `owner`. Once in a micro-batch, one task finds the newest
+version. The result, a `Pin`, travels to all attempts of all tasks with Spark's plan of the
+micro-batch. So all tasks follow the same version: a task that does not find it fails.
 """
 
 import json
