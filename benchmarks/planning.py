@@ -30,7 +30,7 @@ def run() -> list[Table]:
         "first plan, ms",
         "next plan, ms",
         "route, ns per row",
-        "times numpy take",
+        "relative to numpy's take",
         "JSON, kB",
     )
     salts = mix64(np.arange(MESSAGES, dtype=np.uint64))
