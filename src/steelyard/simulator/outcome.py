@@ -99,9 +99,7 @@ class Outcome:
         """Return the outcome with longer ticks; `seconds` must be a multiple of `tick`."""
         ticks = round(seconds / self.tick)
         if ticks < 1 or abs(ticks * self.tick - seconds) > 1e-9 * seconds:
-            raise ValueError(
-                f"seconds must be a multiple of tick, {self.tick} s, got {seconds} s"
-            )
+            raise ValueError(f"seconds must be a multiple of tick, {self.tick} s, got {seconds} s")
         by_tick = ("arrivals", "finishes", "latency", "new_keys", "latencies")
         joined = {name: _joined(getattr(self.tally, name), ticks) for name in by_tick}
         return replace(self, tick=seconds, tally=self.tally._replace(**joined))

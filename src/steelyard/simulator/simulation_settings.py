@@ -68,7 +68,5 @@ def _whole_ratio(name: str, length: float, unit_name: str, unit: float) -> int:
     require_between(name, length, above=0)
     ratio = round(length / unit)
     if ratio < 1 or abs(ratio * unit - length) > 1e-9 * length:
-        raise ValueError(
-            f"{name} must be a multiple of {unit_name}, {unit} s, got {length} s"
-        )
+        raise ValueError(f"{name} must be a multiple of {unit_name}, {unit} s, got {length} s")
     return ratio
