@@ -99,6 +99,13 @@ class Aggregator(ABC):
 
 
 def refuse_unless(accepted: bool, aggregator: Aggregator, kind: pa.DataType, needs: str) -> None:
-    """Raise a ValueError for a column of the wrong type unless it is accepted."""
+    """Raise a ValueError unless the type of a column is accepted.
+
+    Args:
+        accepted: Whether the type is accepted.
+        aggregator: The aggregator that reads the column.
+        kind: The type of the column.
+        needs: The values that the aggregator accepts, such as "numbers".
+    """
     if not accepted:
         raise ValueError(f"{aggregator.name} needs a column of {needs}, got {kind}")

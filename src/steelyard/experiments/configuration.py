@@ -45,11 +45,17 @@ class Configuration:
     """A simulation and the labels of its results."""
 
     experiment: str
+    """The name of the experiment."""
     scheme: str
+    """The label of the scheme."""
     stream: InputStream
+    """The messages."""
     cluster: Cluster = field(default_factory=lambda: Cluster((1.0,)))
+    """The workers and their speeds."""
     grouping: Grouping = field(default_factory=lambda: Direct(KeyGrouping()))
+    """The rule by which sources choose workers."""
     cluster_name: str = "equal"
+    """The label of the cluster."""
     settings: SimulationSettings | None = None
     """The settings of the simulation. None means one slot as long as the stream: there is no
     delegation and no series."""

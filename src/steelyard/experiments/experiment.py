@@ -72,11 +72,16 @@ class Experiment:
     """A figure of the paper, or one of ours."""
 
     name: str
+    """The name on the command line."""
     title: str
+    """The title in the report."""
     said: str
     """What the paper says about the figure, in our words; for our own figures, their question."""
     configurations: Callable[[Scale], list[Configuration]]
+    """Returns the configurations at a scale."""
     panels: Sequence[Panel]
+    """The panels of the figure."""
     claims: Callable[[Results], list[Claim]]
+    """Compares results with claims."""
     columns: int = 3
     """The number of panels in a row."""

@@ -24,14 +24,25 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True)
 class FileStream:
-    """The messages of files in the order of their times, or of the lines if they have no times."""
+    """The messages of files in the order of their times, or of the lines if they have no times.
+
+    Args:
+        path: A file or a folder.
+        format: The name of the format.
+        name: The name of the stream in results.
+        messages: The number of messages.
+        seconds: The length of the stream; messages without times arrive at a constant rate.
+        key: The column of the keys.
+        time: The column of the times.
+        on_malformed: "stop" or "skip", as in `steelyard.datasets.load`.
+        seed: The seed in results; files need no random numbers.
+    """
 
     path: str
     format: str
     name: str
     messages: int
     seconds: float = _DAY
-    """The length of the stream; messages without times arrive at a constant rate."""
     key: str | None = None
     time: str | None = None
     on_malformed: OnMalformed = "stop"

@@ -86,10 +86,14 @@ class Claim:
     """A claim, the measurement, and whether the measurement agrees with the claim."""
 
     said: str
+    """The claim in one sentence."""
     section: str
+    """The part of the paper with the claim."""
     measured: str
+    """The measured numbers."""
     agrees: bool | None
-    """None if this run cannot decide."""
+    """Whether the numbers agree with the claim; None if this run cannot decide."""
     why: str = ""
+    """An explanation of the numbers."""
     ours: bool = False
     """Whether the claim is this project's and not the paper's."""

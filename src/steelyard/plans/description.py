@@ -47,7 +47,9 @@ class PlanDescription:
     """
 
     workers: int
+    """The number of workers."""
     buckets: int
+    """The number of buckets."""
     hot: tuple[HotBucket, ...]
     """The split buckets, those with the largest share first."""
     by_key_grouping: float

@@ -33,12 +33,17 @@ class RoutingPlan:
     """
 
     bins: int
+    """The number of bins."""
     starts: NDArray[np.int64]
+    """The number of each bucket's first cell, and at the end the number of cells."""
     bins_of: NDArray[np.int32]
+    """The bin of each cell."""
     ends: NDArray[np.int64]
+    """The end of each cell, as a fraction of 2^32."""
     shares: Floats = field(repr=False)
     """The share of the stream that each bin gets while the stream stays as it was counted."""
     version: int = 0
+    """The version of the plan; a planner counts it up when the cells change."""
     counts: Floats | None = field(default=None, repr=False)
     """The counts per bucket that the plan was made for; None if they are unknown."""
     fair: Floats | None = field(default=None, repr=False)

@@ -33,7 +33,14 @@ def choice(masked_key: Any, salt: Any, bins: Any) -> Any:
 
 @compiled
 def less_loaded_of_two(keys: Any, mask: Any, loads: Any, out: Any) -> None:
-    """Route each key to the less loaded of its first two choices."""
+    """Route each key to the less loaded of its first two choices.
+
+    Args:
+        keys: The hashes of the keys.
+        mask: The mask of the seed.
+        loads: The loads of the bins, which the function updates.
+        out: Filled with the bins.
+    """
     for i in range(keys.size):
         key = keys[i] ^ mask
         b = choice(key, 1, loads.size)

@@ -17,7 +17,9 @@ class SpaceSaving(NamedTuple):
     """The counters of SpaceSaving, and an index from keys to them."""
 
     keys: NDArray[np.uint64]
+    """The key of the counter at each position."""
     counts: NDArray[np.int64]
+    """The count of the counter at each position."""
     heads: NDArray[np.int64]
     """The number of the first counter of each entry of the index, or -1."""
     nexts: NDArray[np.int64]

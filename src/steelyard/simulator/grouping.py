@@ -42,9 +42,11 @@ class ConsistentGrouping:
     """A scheme that chooses virtual workers, and delegation that assigns these to workers."""
 
     scheme: Scheme | Plans = field(default_factory=RandomChoices)
+    """The scheme or the plans that choose virtual workers."""
     virtual_workers: int = 100
     """The number of virtual workers per worker at the start."""
     rules: Rules = field(default_factory=SteadyRules)
+    """The rules of delegation."""
     compare_above: float | None = None
     """The utilization of the cluster above which workers compare themselves with the fair load.
 

@@ -35,7 +35,7 @@ class Arrivals(NamedTuple):
 
 
 class SlotBounds(NamedTuple):
-    """One slot of the simulation, in seconds."""
+    """One slot: its begin, its end, its length, and the length of a tick, in seconds."""
 
     begin: float
     end: float
@@ -94,6 +94,7 @@ class Tally(NamedTuple):
 
     arrivals: Counts
     finishes: Counts
+    """The number of messages that finished."""
     latency: Floats
     """The sum of the latencies, in seconds, of the messages that finished in the tick."""
     new_keys: Counts
@@ -335,6 +336,13 @@ def advance(
 
     The loop stops at an acknowledgement that may move a virtual worker, and when the heap is full.
     It replaces the bins of messages that arrived by their workers.
+
+    Args:
+        position: The position of the next message in `arrivals`.
+        arrivals, slot: The messages of the slot, and its bounds.
+        owners: The worker of each bin, by source.
+        speeds, work_table: The speeds of the workers, and the work of the messages.
+        workers, tally, acks: The state of the simulation, which the function updates.
     """
     keys, times, bins = arrivals.keys, arrivals.times, arrivals.bins
     first_message = arrivals.first_message

@@ -21,11 +21,17 @@ class Outcome:
     """The outcome of a simulation; series have a row per tick, some also a column per worker."""
 
     cluster: Cluster
+    """The cluster that was simulated."""
     begins: Floats = field(repr=False)
+    """The times from which speeds apply."""
     speeds: Floats = field(repr=False)
+    """The speeds from each of these times, by worker."""
     slot: float
+    """The length of a slot in seconds."""
     tick: float
+    """The length of a tick in seconds."""
     tally: Tally = field(repr=False)
+    """The counts of the simulation."""
     moves: Counts = field(repr=False)
     """The number of moves of virtual workers in each slot."""
     signals: Counts = field(repr=False)

@@ -17,7 +17,14 @@ from steelyard.simulator.grouping import ConsistentGrouping, Grouping, Plans
 
 
 class SimulatedSources:
-    """All sources; messages go to them in turn, and each uses only its own state."""
+    """All sources; messages go to them in turn, and each uses only its own state.
+
+    Args:
+        grouping: The rule by which sources choose workers.
+        sources: The number of sources.
+        workers: The number of workers.
+        seed: The seed of the hash functions.
+    """
 
     def __init__(self, grouping: Grouping, sources: int, workers: int, seed: int) -> None:
         self.count = sources
