@@ -275,10 +275,8 @@ def _advance_tick(workers: Any, w: Any, now: Any, end: Any, tick: Any, after_end
 
 @compiled
 def _new_holdings(keys: Any, chosen: Any, held: Any, new: Any) -> None:
-    """Record that the chosen workers hold the keys, and count the new keys of each worker.
-
-    The loop has no branch and does nothing else, so the processor fetches many keys at a time.
-    """
+    """Record that the chosen workers hold the keys, and count the new keys of each worker."""
+    # The loop has no branch and does nothing else, so the processor fetches many keys at a time.
     for i in range(keys.size):
         w = np.uintp(chosen[i])
         word, bit = w >> np.uintp(6), np.uint64(1) << np.uint64(w & np.uintp(63))
@@ -339,10 +337,14 @@ def advance(
 
     Args:
         position: The position of the next message in `arrivals`.
-        arrivals, slot: The messages of the slot, and its bounds.
+        arrivals: The messages of the slot.
         owners: The worker of each bin, by source.
-        speeds, work_table: The speeds of the workers, and the work of the messages.
-        workers, tally, acks: The state of the simulation, which the function updates.
+        slot: The bounds of the slot.
+        speeds: The speeds of the workers.
+        work_table: The work of the messages.
+        workers: The clocks of the workers, which the function updates.
+        tally: The counts, which the function updates.
+        acks: The acknowledgements, which the function updates.
     """
     keys, times, bins = arrivals.keys, arrivals.times, arrivals.bins
     first_message = arrivals.first_message
