@@ -21,13 +21,13 @@ TICKS = 200
 _REDDIT = "reddit_domains.parquet"
 
 EPSILON = 0.1
-CURED = "PoRC graded, fading"
+DECAYING = "PoRC graded, fading"
 SHOWN: dict[str, Scheme | Plans] = {
     "KG": schemes.KeyGrouping(),
     "PKG": schemes.PartialKey(),
     "PoRC": schemes.RandomChoices(EPSILON),
     "PoRC graded": schemes.GradedChoices(EPSILON),
-    CURED: schemes.GradedChoices(EPSILON, half_life=int(10 * WORKERS / EPSILON)),
+    DECAYING: schemes.GradedChoices(EPSILON, half_life=int(10 * WORKERS / EPSILON)),
     "plans": Plans(EPSILON),
     "SG": schemes.Shuffle(),
 }
@@ -93,7 +93,7 @@ def claims(results: Results) -> list[Claim]:
                 + ", ".join(f"{s} {v:.2f}" for s, v in recent.items())
                 + "; memory: "
                 + ", ".join(f"{s} {v:.2f}" for s, v in memory.items()),
-                recent[CURED] < recent["PoRC"] and recent[CURED] < recent["PoRC graded"],
+                recent[DECAYING] < recent["PoRC"] and recent[DECAYING] < recent["PoRC graded"],
                 why="Lifetime loads leave room in bins whose keys are no longer hot, and new hot "
                 "keys may fill it all at once. Halving the loads prevents that. Plans are one slot "
                 "late.",
