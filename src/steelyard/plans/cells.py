@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 WHOLE = 2**32
-"""The end of a bucket's last cell: the ends of cells are fractions of 2^32."""
+"""The end of a bucket's last cell: the ends of cells are numbers out of 2^32."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Cells(NamedTuple):
     bins_of: NDArray[np.int32]
     """The bin of each cell."""
     ends: NDArray[np.int64]
-    """The end of each cell, as a fraction of 2^32."""
+    """The end of each cell, as a number out of 2^32."""
 
     @property
     def copies(self) -> NDArray[np.int64]:

@@ -29,7 +29,7 @@ class Tables(NamedTuple):
     guide_shifts: NDArray[np.int32]
     """For each rank the number of a salt's high 32 bits that are not leading bits."""
     ends: NDArray[np.int64]
-    """For each cell of a split bucket rank * 2^32 + its end, as a fraction of 2^32. Then follow
+    """For each cell of a split bucket rank * 2^32 + its end, a number out of 2^32. Then follow
     `steps` entries that are larger than any salt."""
     bins: NDArray[np.int32]
     """For each cell of a split bucket its bin."""

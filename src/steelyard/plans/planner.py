@@ -37,11 +37,11 @@ class Planner:
     No bin gets more than `(1 + epsilon)` times its share of the stream. The shares are equal, or
     proportional to `capacities`.
 
-    A bucket that fits into one bin is not split. It goes to the first of its choices with room;
-    larger buckets choose first. A bucket that is too large for one bin is split: it fills the
-    bins in its sequence of choices, each up to its share without epsilon. The rest of the room is
-    left for light buckets. A bucket stays on the bins of the previous plan while it fits there,
-    but the weights of a split bucket may change.
+    A bucket that fits into one bin goes whole to the first of its choices with room; larger
+    buckets choose first. It is split only if no bin has room for it. A bucket that is too large
+    for one bin is split: it fills the bins in its sequence of choices, each up to its share
+    without epsilon. The rest of the room is left for light buckets. A bucket stays on the bins of
+    the previous plan while it fits there, but the weights of a split bucket may change.
 
     Args:
         bins: The number of bins.

@@ -39,7 +39,7 @@ class RoutingPlan:
     bins_of: NDArray[np.int32]
     """The bin of each cell."""
     ends: NDArray[np.int64]
-    """The end of each cell, as a fraction of 2^32."""
+    """The end of each cell, as a number out of 2^32."""
     shares: Floats = field(repr=False)
     """The share of the stream that each bin gets while the stream stays as it was counted."""
     version: int = 0

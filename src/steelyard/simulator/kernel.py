@@ -31,11 +31,11 @@ class Arrivals(NamedTuple):
     keys: NDArray[np.uint32]
     times: Floats
     bins: NDArray[np.int32]
-    """The bin of each message; `advance` replaces it by the worker once the message arrives."""
+    """The bin of each message; `advance` replaces it with the worker when the message arrives."""
 
 
 class SlotBounds(NamedTuple):
-    """One slot: its begin, its end, its length, and the length of a tick, in seconds."""
+    """One slot: its start, its end, its length, and the length of a tick, in seconds."""
 
     begin: float
     end: float
@@ -333,7 +333,7 @@ def advance(
     """Let messages arrive from `position` on; return the new position and if the slot is over.
 
     The loop stops at an acknowledgement that may move a virtual worker, and when the heap is full.
-    It replaces the bins of messages that arrived by their workers.
+    It replaces the bins of messages that arrived with their workers.
 
     Args:
         position: The position of the next message in `arrivals`.
