@@ -1,4 +1,4 @@
-"""Adding rows to partial states, against Arrow's own grouping of the same rows."""
+"""Compare adding rows to partial states with Arrow's own grouping of the same rows."""
 
 from collections.abc import Callable
 from functools import partial
@@ -53,7 +53,7 @@ def run() -> list[Table]:
         f"Adding {ROWS:,} rows of {keys:,} keys, Zipf 1.0",
         "aggregator",
         "M rows/s",
-        "x Arrow's sum",
+        "relative to Arrow's sum",
     )
     for name in aggregations:
         shown.add_row(name, f"{ROWS / best[name] / 1e6:.2f}", f"{best['arrow'] / best[name]:.3f}")

@@ -1,4 +1,4 @@
-"""How evenly, and from which counts, rows are balanced: the settings that all calls share."""
+"""The balancing settings that all calls share: how evenly to balance, and which rows to count."""
 
 from dataclasses import dataclass
 
