@@ -27,27 +27,30 @@ class RoutingPlan:
     goes to `bins_of[i]` for the first cell i whose end, `ends[i]`, is above the high 32 bits of
     the message's salt. Two plans are equal when they have the same cells.
 
+    Args:
+        bins: The number of bins.
+        starts: The number of each bucket's first cell, and at the end the number of cells.
+        bins_of: The bin of each cell.
+        ends: The end of each cell, as a number out of 2^32.
+        shares: The share of the stream that each bin gets while the stream stays as it was counted.
+        version: The version of the plan; a planner counts it up when the cells change.
+        counts: The counts per bucket that the plan was made for; None if they are unknown.
+        fair: The share of the stream that each bin should get: equal, or proportional to
+            capacities.
+
     >>> plan = RoutingPlan.from_cells(2, [[(0, WHOLE)], [(0, WHOLE // 4), (1, WHOLE)]])
     >>> plan.splits
     {1: [Cell(bin=0, weight=0.25), Cell(bin=1, weight=0.75)]}
     """
 
     bins: int
-    """The number of bins."""
     starts: NDArray[np.int64]
-    """The number of each bucket's first cell, and at the end the number of cells."""
     bins_of: NDArray[np.int32]
-    """The bin of each cell."""
     ends: NDArray[np.int64]
-    """The end of each cell, as a number out of 2^32."""
     shares: Floats = field(repr=False)
-    """The share of the stream that each bin gets while the stream stays as it was counted."""
     version: int = 0
-    """The version of the plan; a planner counts it up when the cells change."""
     counts: Floats | None = field(default=None, repr=False)
-    """The counts per bucket that the plan was made for; None if they are unknown."""
     fair: Floats | None = field(default=None, repr=False)
-    """The share of the stream that each bin should get: equal, or proportional to capacities."""
 
     @classmethod
     def from_cells(cls, bins: int, cells: Sequence[Sequence[tuple[int, int]]]) -> Self:
