@@ -1,13 +1,13 @@
-# Every target sets up what it needs; `make demo` and `make test` work straight after a clone.
+# Every target sets up its environment, so `make demo` and `make test` work directly after a clone.
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 BIN := .venv/bin
-# Of the environment whose file is being made: .venv, or .venv-latest.
+# pip of the environment that contains the target file: .venv or .venv-latest.
 PIP = $(@D)/bin/python -m pip install --quiet --disable-pip-version-check
 READY := .venv/.ready
 LATEST := .venv-latest/.ready
-# Streams, and those that start clusters, brokers or browsers of their own, take minutes: they have
-# targets of their own.
+# Tests of streams, and tests that start a cluster, a broker or a browser, take minutes and have
+# separate targets.
 QUICK := -m 'not browser and not cluster and not kafka and not package and not streaming and not deployment'
 SPARK_TESTS := $(QUICK) tests/spark tests/deployment tests/apps src/steelyard/spark src/steelyard/deployment src/steelyard/apps
 
@@ -15,15 +15,15 @@ SPARK_TESTS := $(QUICK) tests/spark tests/deployment tests/apps src/steelyard/sp
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 20
 
-# The environment is made anew when the pins change.
+# The environment is created again when the lock file changes.
 .venv/.pinned: requirements.lock
 	@python=$$(scripts/find-python) && rm -rf .venv && "$$python" -m venv .venv
 	@echo "Installing the pinned packages into .venv (a few minutes the first time)"
 	@$(PIP) --requirement requirements.lock
 	@touch $@
 
-# The newest Spark among otherwise the same pins: what requirements-latest.lock names takes the
-# place of what requirements.lock says of it.
+# The newest Spark with otherwise the same versions: requirements-latest.lock overrides
+# requirements.lock.
 .venv-latest/.pinned: requirements.lock requirements-latest.lock
 	@python=$$(scripts/find-python) && rm -rf .venv-latest && "$$python" -m venv .venv-latest
 	@echo "Installing the newest Spark into .venv-latest (a few minutes the first time)"
@@ -37,49 +37,49 @@ $(READY) $(LATEST): %/.ready: %/.pinned pyproject.toml
 	@touch $@
 
 .PHONY: check-machine
-check-machine: ## say what this machine lacks, if anything
+check-machine: ## check that this machine has Python and Java
 	@scripts/find-python > /dev/null
 	@scripts/check-java
 
 .PHONY: setup
-setup: check-machine $(READY) ## make .venv with the pinned packages and this project in it
+setup: check-machine $(READY) ## create .venv with the pinned packages and this project
 
 .PHONY: demo
-demo: setup ## count a skewed stream on Spark, by workers of which some are slow
+demo: setup ## count a skewed stream on Spark, with some slow workers
 	@$(BIN)/steelyard demo
 
 .PHONY: test
-test: lint ## lint, types, layers, and the tests with coverage
+test: lint ## check style, types and layers, and run the tests with coverage
 	@$(BIN)/python -m pytest $(QUICK) --numprocesses 2 --dist loadfile \
 		--cov --cov-report=term --cov-fail-under=95
 
 .PHONY: test-connect
-test-connect: setup ## the Spark tests through a Spark Connect server
+test-connect: setup ## run the Spark tests through a Spark Connect server
 	@$(BIN)/python -m pytest --connect $(SPARK_TESTS)
 
 .PHONY: test-cluster
-test-cluster: setup ## kill executors and drivers of a small cluster, poison rows, lose control files
+test-cluster: setup ## test a small cluster: killed executors and drivers, bad rows, lost control files
 	@$(BIN)/python -m pytest -m cluster tests/spark
 	@$(BIN)/python -m pytest --cluster -m faults tests/spark
 
 .PHONY: test-streaming
-test-streaming: setup ## streaming queries: exact results, restarts, lost control files
+test-streaming: setup ## test streaming queries: exact results, restarts, lost control files
 	@$(BIN)/python -m pytest -m 'streaming and not faults and not large' tests/spark tests/apps
 
 .PHONY: test-large
-test-large: setup ## streams with more state than an executor has memory (about five minutes)
+test-large: setup ## test streams with more state than an executor has memory (about five minutes)
 	@$(BIN)/python -m pytest --cluster -m large tests/spark
 
 .PHONY: test-kafka
-test-kafka: setup ## count from Kafka to Kafka, with a broker that is restarted on the way
+test-kafka: setup ## test counting from Kafka to Kafka, with a restart of the broker
 	@$(BIN)/python -m pytest -m kafka tests/spark
 
 .PHONY: test-deployment
-test-deployment: setup ## a small version of the deployment experiment (ten minutes)
+test-deployment: setup ## run a small version of the deployment experiment (ten minutes)
 	@$(BIN)/python -m pytest -m deployment tests/deployment
 
 .PHONY: test-browser
-test-browser: setup ## the dashboard in a real browser
+test-browser: setup ## test the dashboard in a browser
 	@scripts/ensure-chromium > /dev/null
 	@$(BIN)/python -m pytest -m browser tests/dashboard
 
@@ -88,20 +88,20 @@ test-package: setup ## install the wheel into an empty environment and run a fir
 	@$(BIN)/python -m pytest -m package tests
 
 .PHONY: test-latest
-test-latest: check-machine $(LATEST) ## the Spark tests, and some of streams, on the newest Spark
+test-latest: check-machine $(LATEST) ## run the Spark tests, and some streaming tests, on the newest Spark
 	@.venv-latest/bin/python -m pytest $(SPARK_TESTS)
 	@.venv-latest/bin/python -m pytest tests/spark/streaming/test_results.py
 
 .PHONY: test-latest-connect
-test-latest-connect: check-machine $(LATEST) ## the Spark tests on the newest Spark through Connect: both at once
+test-latest-connect: check-machine $(LATEST) ## run the Spark tests on the newest Spark through Spark Connect
 	@.venv-latest/bin/python -m pytest --connect $(SPARK_TESTS)
 	@.venv-latest/bin/python -m pytest tests/spark/streaming/test_results.py
 
 .PHONY: test-all
-test-all: test test-package test-browser test-cluster test-streaming test-large test-kafka test-deployment test-latest test-connect ## all
+test-all: test test-package test-browser test-cluster test-streaming test-large test-kafka test-deployment test-latest test-connect ## run all tests
 
 .PHONY: deploy
-deploy: setup ## the paper's deployment on Spark and Kafka (two hours)
+deploy: setup ## run the paper's deployment on Spark and Kafka (two hours)
 	@$(BIN)/steelyard deploy --out deployment
 
 .PHONY: lint
@@ -112,16 +112,16 @@ lint: setup ## check style, types and import layers
 	@$(BIN)/lint-imports
 
 .PHONY: format
-format: setup ## put the code into the project's format
+format: setup ## format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
 .PHONY: bench
-bench: setup ## measure every part of the core, as ratios to peers
+bench: setup ## measure every part of the core, as ratios to other implementations
 	@$(BIN)/python -m benchmarks
 
 .PHONY: bench-spark
-bench-spark: setup ## measure the Spark layer against Spark's own ways (about an hour)
+bench-spark: setup ## compare the Spark layer with Spark's own operations (about an hour)
 	@$(BIN)/python -m benchmarks.spark
 
 .PHONY: bench-streaming
@@ -129,11 +129,11 @@ bench-streaming: setup ## measure streams: slow workers, changes, overhead (abou
 	@$(BIN)/python -m benchmarks.streaming
 
 .PHONY: soak
-soak: setup ## kill executors and drivers of a stream, then watch it for leaks (15 minutes)
+soak: setup ## kill executors and drivers of a stream, then check it for leaks (15 minutes)
 	@$(BIN)/python -m benchmarks.soak
 
 .PHONY: screenshots
-screenshots: setup ## take the dashboard's pictures for docs/images
+screenshots: setup ## take the pictures of the dashboard for docs/images
 	@scripts/ensure-chromium > /dev/null
 	@$(BIN)/python scripts/screenshots docs/images
 
@@ -143,7 +143,7 @@ figures: setup ## draw the figures of the documentation
 
 .PHONY: docs
 docs: setup ## build the documentation into site/
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "site/index.html"
 
 .PHONY: build
@@ -153,10 +153,10 @@ build: setup ## write a wheel and a source distribution into dist/, and check bo
 	@$(BIN)/twine check --strict dist/*
 
 .PHONY: lock
-lock: setup ## write requirements.lock from what .venv holds
+lock: setup ## write requirements.lock from the packages in .venv
 	@$(BIN)/python -m pip freeze --all --exclude-editable --exclude pip > requirements.lock
 
 .PHONY: clean
-clean: ## remove caches, compiled loops included
+clean: ## remove caches and compiled loops
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage build dist site
 	@find . -path './.venv*' -prune -o -name __pycache__ -type d -exec rm -rf {} +

@@ -15,11 +15,11 @@ from tests.ports import free_port
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Compiling a loop for the first time takes seconds: no deadline for single examples.
+# The first compilation of a loop takes seconds, so single examples have no deadline.
 settings.register_profile(
     "steelyard", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
-# What lands is judged by the same examples every time; everybody else tries new ones.
+# CI uses the same examples in every run; all other runs draw new examples.
 settings.register_profile("ci", settings.get_profile("steelyard"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "steelyard")
 
@@ -42,14 +42,14 @@ SERVER = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The same tests on another Spark: through a Connect server, or on executors of their own."""
+    """Add options that run the same tests through Spark Connect or on separate executors."""
     parser.addoption("--connect", action="store_true", help="run Spark tests on Spark Connect")
     parser.addoption("--cluster", action="store_true", help="run Spark tests on a local cluster")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what Spark Connect cannot do."""
-    items.sort(key=_needs_spark, reverse=True)  # it takes the longest: it begins first
+    """Start with the Spark tests, and skip tests that Spark Connect does not support."""
+    items.sort(key=_needs_spark, reverse=True)  # they take the longest
     if not config.getoption("--connect"):
         return
     for item in items:
@@ -65,7 +65,7 @@ def _needs_spark(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator["SparkSession"]:
-    """One Spark for all tests: starting it takes seconds."""
+    """A Spark session for all tests, because starting one takes seconds."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
@@ -77,16 +77,17 @@ def spark(request: pytest.FixtureRequest) -> Iterator["SparkSession"]:
     builder = builder.config(map=SETTINGS | CHECKPOINTS_ON_DISK)
     if on_cluster:
         builder = builder.config("spark.executorEnv.PYTHONPATH", str(request.config.rootpath))
-        builder = builder.config("spark.locality.wait", "1s")  # workers share slots
+        builder = builder.config("spark.locality.wait", "1s")  # workers share task slots
     if not request.config.getoption("--connect"):
         session = builder.getOrCreate()
         yield session
         session.stop()
         return
-    # Python workers run in a folder of the session, not here: say where the tests' modules are.
+    # Python workers run in a folder of the session, so they need the path of the test modules.
     paths = [str(request.config.rootpath), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    # What `builder.remote("local[2]")` does, which knows one port only: two could not run at once.
+    # Start a server as `builder.remote("local[2]")` does, but on a free port: that call always
+    # uses the same port, so two test runs could not overlap.
     port = free_port()
     server = builder.config(map=SERVER | {"spark.connect.grpc.binding.port": port}).getOrCreate()
     session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
@@ -100,7 +101,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator["SparkSession"]:
 
 @pytest.fixture(scope="session")
 def bucket() -> Iterator[str]:
-    """A server that speaks S3, on this machine: the address of a bucket that `pyarrow.fs` finds."""
+    """The address of a bucket on a local S3 server, for `pyarrow.fs`."""
     from moto.server import ThreadedMotoServer
     from pyarrow.fs import FileSystem
 
@@ -116,13 +117,13 @@ def bucket() -> Iterator[str]:
 
 @pytest.fixture
 def remote(bucket: str) -> str:
-    """An address of its own on a store that cannot link files."""
+    """A new address on an object store, which has no links."""
     return bucket.format(uuid.uuid4().hex)
 
 
 @pytest.fixture(autouse=True)
 def names_in_examples(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
-    """Examples of the Spark layer may use `spark` and a `folder` to write to."""
+    """Provide `spark` and a `folder` to write to in the examples of the Spark layer."""
     if isinstance(request.node, DoctestItem) and _needs_spark(request.node):
         doctest_namespace["spark"] = request.getfixturevalue("spark")
         doctest_namespace["folder"] = request.getfixturevalue("tmp_path")

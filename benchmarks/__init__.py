@@ -1,1 +1,1 @@
-"""Measurements, always as ratios to peers in the same run: machines are noisy."""
+"""Benchmarks. Results are ratios to other implementations in the same run: machines are noisy."""

@@ -19,13 +19,13 @@ BENCHMARKS: dict[str, Callable[[], list[Table]]] = {
 
 
 def main(names: list[str]) -> int:
-    console, complaints = Console(width=100), Console(stderr=True)
+    console, errors = Console(width=100), Console(stderr=True)
     for name in names:
         if name not in BENCHMARKS:
-            complaints.print(f"no benchmark {name!r}; there are: {', '.join(BENCHMARKS)}")
+            errors.print(f"no benchmark is named {name!r}; choose from: {', '.join(BENCHMARKS)}")
             return 2
     for name in names or BENCHMARKS:
-        with complaints.status(f"measuring {name}"):
+        with errors.status(f"measuring {name}"):
             tables = BENCHMARKS[name]()
         for table in tables:
             console.print(table)

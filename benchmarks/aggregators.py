@@ -1,4 +1,4 @@
-"""Adding rows to partial states, against Arrow's own grouping of the same rows."""
+"""Compare adding rows to partial states with Arrow's own grouping of the same rows."""
 
 from collections.abc import Callable
 from functools import partial
@@ -47,13 +47,13 @@ def run() -> list[Table]:
         name: partial(agg.add, agg.create(), rows) for name, agg in aggregations.items()
     }
     contestants["arrow"] = partial(_by_arrow, pa.Table.from_batches([rows]))
-    best = best_seconds(contestants, rounds=2)
+    best = best_seconds(contestants, repetitions=2)
     keys = len(numbers.unique())
     shown = table(
         f"Adding {ROWS:,} rows of {keys:,} keys, Zipf 1.0",
         "aggregator",
         "M rows/s",
-        "x Arrow's sum",
+        "relative to Arrow's sum",
     )
     for name in aggregations:
         shown.add_row(name, f"{ROWS / best[name] / 1e6:.2f}", f"{best['arrow'] / best[name]:.3f}")

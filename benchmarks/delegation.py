@@ -1,4 +1,4 @@
-"""Slots until no worker stays above 95 %: the paper's rules against the steady ones."""
+"""The slots until no worker is above 95 %, by the paper's rules and by the steady rules."""
 
 from rich.table import Table
 
@@ -12,8 +12,8 @@ SEEDS = (0, 1, 2)
 
 def run() -> list[Table]:
     shown = table(
-        "Slots to converge, paper -> steady (10 workers at 80 %, 12,000 messages a slot; median of "
-        "three seeds, 'never' is more than 280)",
+        "Slots to converge, paper -> steady (10 workers at 80 %, 12,000 messages per slot; median "
+        "of three seeds; 'never': more than 280 slots)",
         "virtual workers",
         *(f"{{{fast},{times}}}" for fast, times in CLUSTERS),
     )

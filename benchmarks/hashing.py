@@ -1,4 +1,4 @@
-"""Hashing a column of keys, against what Arrow and the xxhash package take for it."""
+"""Hash a column of keys, and compare the time with Arrow and the xxhash package."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""All schemes side by side: balance, memory, work and speed."""
+"""Compare all schemes: balance, memory, work and speed."""
 
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ SETTINGS = [(0.5, 1000), (0.8, 100), (1.0, 100), (1.0, 1000), (1.4, 1000), (2.0,
 
 @compiled
 def plain_algorithm_1(keys: Any, mask: Any, epsilon: Any, loads: Any, out: Any) -> None:
-    """Algorithm 1 as it is written, compiled: what the exact speed-up is measured against."""
+    """Route by Algorithm 1 as the paper writes it: the baseline of the speed-up."""
     bins = loads.size
     for i in range(keys.size):
         room = (1 + epsilon) * (i + 1) / bins
@@ -46,17 +46,17 @@ def _compare(skew: float, bins: int) -> Table:
     names = schemes.names()
     best = best_seconds(
         {name: partial(_route, name, bins, stream) for name in names},
-        rounds=2,
+        repetitions=2,
     )
     shown = table(
         f"Zipf {skew}, {bins:,} bins, {MESSAGES:,} messages, epsilon 0.01",
         "scheme",
         "imbalance",
         "memory",
-        "copies of hottest",
-        "probes/message",
+        "copies of the hottest key",
+        "probes per message",
         "M messages/s",
-        "x kg",
+        "relative to kg",
     )
     for name in names:
         router = schemes.named(name).router(bins)
@@ -75,10 +75,10 @@ def _compare(skew: float, bins: int) -> Table:
 
 def _speed_up() -> Table:
     shown = table(
-        "porc against the plain compiled loop of Algorithm 1 (same bins, message by message)",
+        "porc compared with the plain compiled loop of Algorithm 1 (both choose the same bins)",
         "stream",
-        "plain M/s",
-        "porc M/s",
+        "plain, M messages/s",
+        "porc, M messages/s",
         "porc / plain",
     )
     mask = seed_mask(0)
@@ -92,7 +92,7 @@ def _speed_up() -> Table:
         porc = partial(_route, "porc", bins, stream)
         best = best_seconds({"plain": plain, "porc": porc})
         if not np.array_equal(out, porc()):
-            raise AssertionError("porc and the plain loop disagree")
+            raise AssertionError("porc and the plain loop chose different bins")
         shown.add_row(
             f"Zipf {skew}, {bins:,} bins",
             f"{MESSAGES / best['plain'] / 1e6:.1f}",

@@ -1,4 +1,4 @@
-"""What a simulated message costs, against the bare routing of the same messages."""
+"""Compare the time to simulate messages with the time to route the same messages."""
 
 from functools import partial
 
@@ -17,12 +17,12 @@ WORKERS, VIRTUAL = 10, 100
 
 def run() -> list[Table]:
     shown = table(
-        "A day on 10 workers {3,5} at 80 %, 100 virtual workers each, slots of a minute",
+        "One day: 10 workers {3,5}, 80 % utilization, 100 virtual workers each, slots of a minute",
         "stream",
         "grouping",
         "seconds",
-        "ns/message",
-        "x routing alone",
+        "ns per message",
+        "relative to routing",
     )
     for name in ("zf", "wp"):
         day = datasets.named(name)
@@ -43,7 +43,7 @@ def run() -> list[Table]:
                     "simulate": partial(simulate, stream, cluster, grouping),
                     "route": partial(_route, scheme, bins, hashes),
                 },
-                rounds=7,
+                repetitions=7,
             )
             shown.add_row(
                 f"{name}, {day.messages / 1e6:.0f} M",

@@ -1,4 +1,4 @@
-"""The streams that benchmarks run on: Zipf over 100,000 keys, one seed."""
+"""The streams of the benchmarks: Zipf over 100,000 keys, with one seed."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Time contestants fairly: warmed up, interleaved, the best of several rounds."""
+"""Time functions fairly: each is warmed up, runs alternate, and the best run counts."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -7,13 +7,13 @@ from rich.table import Table
 
 
 def best_seconds(
-    contestants: Mapping[str, Callable[[], object]], rounds: int = 3
+    contestants: Mapping[str, Callable[[], object]], repetitions: int = 3
 ) -> dict[str, float]:
-    """The least time that each contestant took, in rounds of one run each."""
+    """Return the shortest time of each contestant, after this number of alternating runs."""
     for contestant in contestants.values():
         contestant()
     best = dict.fromkeys(contestants, float("inf"))
-    for _ in range(rounds):
+    for _ in range(repetitions):
         for name, contestant in contestants.items():
             begin = time.perf_counter()
             contestant()
@@ -22,9 +22,9 @@ def best_seconds(
 
 
 def table(title: str, *columns: str) -> Table:
-    """A table whose first column is text and whose others are numbers."""
-    made = Table(title=title, title_justify="left")
-    made.add_column(columns[0])
+    """Return a table whose first column is text and whose other columns are numbers."""
+    empty = Table(title=title, title_justify="left")
+    empty.add_column(columns[0])
     for column in columns[1:]:
-        made.add_column(column, justify="right")
-    return made
+        empty.add_column(column, justify="right")
+    return empty

@@ -1,7 +1,7 @@
-"""Examples in docstrings become blocks of code on the pages of the reference.
+"""Turn the examples in docstrings into code blocks on the pages of the reference.
 
-Docstrings enter as they are written, with `>>>` in the middle of the text; what leaves is Markdown,
-which would otherwise take these for quotations.
+Docstrings with `>>>` examples enter; Markdown with fenced code blocks leaves. Without fences,
+Markdown would render the examples as quotations.
 """
 
 import re
@@ -12,14 +12,14 @@ _EXAMPLE = re.compile(r"^>>> .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 class DoctestExamples(griffe.Extension):
-    """Puts a fence around each example."""
+    """A griffe extension that puts a fence around each example."""
 
     def on_object(self, *, obj: griffe.Object, **_: object) -> None:
-        """Change the docstring of whatever griffe has found."""
+        """Change the docstring of every object that griffe finds."""
         if obj.docstring is not None:
             obj.docstring.value = fenced(obj.docstring.value)
 
 
 def fenced(text: str) -> str:
-    """A docstring with a fence around each of its examples."""
+    """Return a docstring with a fence around each of its examples."""
     return _EXAMPLE.sub(lambda example: f"```pycon\n{example[0]}\n```", text)

@@ -1,6 +1,6 @@
-"""The figure of docs/how-it-works.md: scripts/flow_figure.py FOLDER.
+"""Draw the figure of docs/how-it-works.md: scripts/flow_figure.py FOLDER.
 
-Counts of keys enter; what the planner and the steady rules make of them is drawn.
+Counts of keys enter; a figure of the plan and of the assignment after delegation leaves.
 """
 
 import sys
@@ -14,18 +14,20 @@ from steelyard import Assignment, Measurement, Planner, RoutingPlan, SteadyRules
 from steelyard.hashing import buckets_of
 
 MESSAGES, KEYS, HOT = 60_000, 2_000, 0.3
-"""In a slot; the hottest key has that part of them, the others share the rest evenly."""
+"""The messages per slot, the number of keys, and the share of the hottest key; the other keys have
+equal shares."""
 SPEEDS = np.array([1.0, 0.4, 1.0])
-"""Of three workers, one of which is slow."""
+"""The speeds of three workers, one of which is slow."""
 EACH, SLOTS = 20, 40
+"""The virtual workers of each worker at the start, and the number of slots."""
 LOAD = 0.8
-"""Of what the workers together can do."""
+"""The load, as a fraction of the capacity of all workers."""
 
 ORANGE, BLUE, GRAY = "#D55E00", "#56B4E9", "#666666"
 
 
 def main(folder: Path) -> Path:
-    """Draw it, and return where it is."""
+    """Draw the figure, and return its path."""
     buckets = buckets_of(hash_keys([f"key {i}" for i in range(KEYS)]), 8192)
     counts = np.bincount(buckets[1:], minlength=8192) * (1 - HOT) * MESSAGES / (KEYS - 1)
     counts[buckets[0]] += HOT * MESSAGES
@@ -47,17 +49,17 @@ def main(folder: Path) -> Path:
 
 
 def delegated(plan: RoutingPlan) -> Assignment:
-    """Who owns what when the workers have told idle from busy for some slots."""
+    """Return the assignment after the workers have reported for `SLOTS` slots."""
     rules = SteadyRules()
     source = rules.source(Assignment.equal(SPEEDS.size, EACH))
     sides = [rules.worker(slot=1.0) for _ in SPEEDS]
     times = SPEEDS.sum() * LOAD / (MESSAGES * SPEEDS)
     for slot in range(1, SLOTS + 1):
         owners = source.assignment.owners
-        got = np.bincount(owners, plan.shares, SPEEDS.size) * MESSAGES
+        arrivals = np.bincount(owners, plan.shares, SPEEDS.size) * MESSAGES
         owned = [source.assignment.count(worker) for worker in range(SPEEDS.size)]
         for worker, side in enumerate(sides):
-            seen = Measurement(float(got[worker]), service_time=float(times[worker]))
+            seen = Measurement(float(arrivals[worker]), service_time=float(times[worker]))
             report = side.report(seen, owned[worker], now=float(slot))
             if report is not None:
                 source.acknowledge(worker, report)
@@ -67,7 +69,7 @@ def delegated(plan: RoutingPlan) -> Assignment:
 def bars(
     axes: tuple[Axes, Axes], plans: tuple[RoutingPlan, RoutingPlan], counts: np.ndarray, hot: int
 ) -> None:
-    """What each virtual worker gets, as a multiple of its share; the hot key's part apart."""
+    """Draw the load of each virtual worker, in multiples of its share, with the hot key marked."""
     titles = ("by key grouping", "by the power of random choices")
     for ax, plan, title in zip(axes, plans, titles, strict=True):
         fair = counts.sum() / plan.bins
@@ -94,7 +96,7 @@ def blocks(
     plan: RoutingPlan,
     hot: int,
 ) -> None:
-    """A block for each virtual worker, in the row of its owner."""
+    """Draw a block for each virtual worker, in the row of its owner."""
     has_hot = {cell.bin for cell in plan.cells(hot)}
     titles = ("at first", f"after {SLOTS} slots of signals")
     most = max(a.count(w) for a in assignments for w in a.workers)
@@ -105,9 +107,9 @@ def blocks(
             share = float(plan.shares[owned].sum())
             busy = share * SPEEDS.sum() * LOAD / speed
             names.append(f"worker {worker + 1}, speed {speed:g}\n{share:.0%}, busy {busy:.0%}")
-            for place, virtual in enumerate(sorted(owned)):
+            for column, virtual in enumerate(sorted(owned)):
                 color = ORANGE if virtual in has_hot else BLUE
-                ax.barh(worker, 0.8, left=place, height=0.55, color=color)
+                ax.barh(worker, 0.8, left=column, height=0.55, color=color)
         ax.set_yticks(range(SPEEDS.size), names, fontsize=8)
         ax.invert_yaxis()
         ax.set_xlim(0, most)

@@ -1,4 +1,4 @@
-"""Requests to a server of this machine, with exactly the headers that a test gives."""
+"""Send requests to a local server, with exactly the headers that a test passes."""
 
 import socket
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from http.client import HTTPMessage, HTTPResponse
 from tests.waiting import PATIENCE
 
 OURS = ["localhost:{port}", "127.0.0.1:{port}", "[::1]:{port}", "localhost:8888", "LOCALHOST"]
-"""Hosts under which a browser of this machine finds a server; a tunnel has another port."""
+"""Hosts that a browser on this machine sends; a tunnel has another port than the server."""
 
 OTHERS = [
     "evil.example:{port}",
@@ -19,7 +19,7 @@ OTHERS = [
     "192.0.2.1:{port}",
     "[2001:db8::1]:{port}",
 ]
-"""Hosts that a server of this machine was not started for."""
+"""Hosts that a local server was not started for."""
 
 MALFORMED = [
     "localhost@evil.example",
@@ -32,12 +32,12 @@ MALFORMED = [
     "",
     None,
 ]
-"""What is no host; None is no such header."""
+"""Invalid `Host` headers; None sends no header."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server said."""
+    """The answer of a server."""
 
     status: int
     headers: HTTPMessage
@@ -45,7 +45,7 @@ class Answer:
 
 
 def ask(port, path, host, *, version="1.1", method="GET", **headers):
-    """One request on a connection of its own; underscores in names of headers are dashes."""
+    """Send a request on a new connection; underscores in header names become dashes."""
     lines = [f"{method} {path} HTTP/{version}"]
     lines += [] if host is None else [f"Host: {host.format(port=port)}"]
     given = {"Connection": "close", **headers}
@@ -54,6 +54,6 @@ def ask(port, path, host, *, version="1.1", method="GET", **headers):
         connection.sendall("\r\n".join([*lines, "", ""]).encode())
         answer = HTTPResponse(connection)
         answer.begin()
-        is_open = answer.status == HTTPStatus.SWITCHING_PROTOCOLS  # a websocket has no end
+        is_open = answer.status == HTTPStatus.SWITCHING_PROTOCOLS  # a websocket stays open
         body = b"" if is_open else answer.read()
         return Answer(answer.status, answer.headers, body)

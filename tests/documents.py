@@ -1,11 +1,11 @@
-"""The pages for people, and what is in them."""
+"""Read the pages of the documentation, their code blocks and commands."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-# Where the Python of each page is run: without Spark, on Spark, or in streams.
+# The Python of these pages runs without Spark, on Spark, or in streaming tests.
 PLAIN = ["docs/how-it-works.md", "docs/settings.md"]
 BATCH = [
     "README.md",
@@ -23,23 +23,23 @@ STREAMS = [
 
 
 def pages() -> list[str]:
-    """All of them, by their paths in the project."""
+    """Return the paths of all pages, relative to the project."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [page.relative_to(ROOT).as_posix() for page in found]
 
 
 def text_of(page: str) -> str:
-    """What a page says."""
+    """Return the text of a page."""
     return (ROOT / page).read_text("utf-8")
 
 
 def python_blocks(page: str) -> list[str]:
-    """Its blocks of Python."""
+    """Return the Python blocks of a page."""
     return re.findall(r"^```python\n(.*?)^```", text_of(page), re.DOTALL | re.MULTILINE)
 
 
 def commands(page: str) -> list[str]:
-    """Its lines of shell, each in one line, and the code within its sentences."""
+    """Return the shell commands of a page, with joined lines, and its inline code."""
     text = text_of(page)
     blocks = re.findall(r"^```\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
@@ -48,7 +48,7 @@ def commands(page: str) -> list[str]:
 
 
 def run_python(page: str, names: dict[str, object]) -> int:
-    """Run its blocks, one after the other; how many there are."""
+    """Run the Python blocks of a page in order; return their number."""
     blocks = python_blocks(page)
     for block in blocks:
         exec(compile(block, page, "exec"), names)  # noqa: S102

@@ -1,4 +1,4 @@
-"""Plain twins of the compiled loops: as short as the definitions, and slow."""
+"""Plain Python versions of the compiled loops: as short as the definitions, and slow."""
 
 import math
 
@@ -25,7 +25,7 @@ def choice(key, salt, bins, seed):
 
 
 def least_loaded(loads, candidates):
-    """The first of the candidates with the lowest load."""
+    """Return the first of the candidates with the lowest load."""
     return min(candidates, key=lambda b: loads[b])
 
 
@@ -75,7 +75,7 @@ def ch(scheme, keys, bins, seed):
 
 
 def porc(scheme, keys, bins, seed):
-    """Algorithm 1 of the paper, with the message counted before the test."""
+    """Route by Algorithm 1 of the paper; count each message before the load is tested."""
     loads, out = [0] * bins, []
     for m, key in enumerate(keys, start=1):
         salt = 1
@@ -124,7 +124,7 @@ def porc_graded(scheme, keys, bins, seed):
 
 
 class SpaceSaving:
-    """Counters in falling order; a new key takes over the last one, count and all."""
+    """Counters in descending order. A new key replaces the last key and keeps its count."""
 
     def __init__(self, size):
         self.counters = [[None, 0] for _ in range(size)]
@@ -136,7 +136,7 @@ class SpaceSaving:
         counter[0] = key
         equal = [count for _, count in self.counters]
         first = next((i for i, c in enumerate(equal) if c <= counter[1]), len(equal))
-        if first < place:  # the two change places, the others stay where they are
+        if first < place:  # the two counters change places, the others do not move
             other = self.counters.pop(first)
             self.counters.insert(first, counter)
             self.counters.insert(place, other)

@@ -5,7 +5,7 @@ import socket
 
 
 def free_port():
-    """One that is free, and that nobody gets who asks for any: those are above 32,767."""
+    """Return a free port below the range from which the system assigns ports (32,768 and up)."""
     while True:
         port = random.SystemRandom().randrange(20_000, 30_000)
         try:

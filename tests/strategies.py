@@ -1,4 +1,4 @@
-"""What property tests draw from, in one place."""
+"""The Hypothesis strategies of the property tests."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ UINT64 = st.integers(0, 2**64 - 1)
 
 @st.composite
 def key_streams(draw, most=400):
-    """Hashes of a stream: from all-equal to all-different keys, extremes included."""
+    """Draw the hashes of a stream, with all keys equal, all different, or anything between."""
     keys = draw(st.lists(UINT64, min_size=1, max_size=30, unique=True))
     keys += [0, 2**64 - 1]
     length = draw(st.integers(0, most))
@@ -24,7 +24,7 @@ def key_streams(draw, most=400):
 
 @st.composite
 def settings_of(draw, name):
-    """A scheme of this name with drawn settings."""
+    """Draw a scheme of this name with random settings."""
     epsilon = st.floats(0.001, 3)
     drawn = {}
     if name in ("ch", "porc", "porc-graded"):
@@ -51,4 +51,4 @@ BINS = st.one_of(st.integers(1, 20), st.integers(21, 1000))
 KEY_COUNTS = st.dictionaries(
     st.none() | st.text(max_size=80), st.integers(1, 3000), min_size=1, max_size=40
 )
-"""How often keys occur; a null and odd texts are keys too."""
+"""The number of rows of each key; keys may be null or any text."""

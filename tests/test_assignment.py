@@ -9,7 +9,7 @@ from steelyard.assignment import Assignment, Move
 
 
 class AssignmentMachine(RuleBasedStateMachine):
-    """Any sequence of moves, joins and leaves."""
+    """Any sequence of moves, added workers and removed workers."""
 
     def __init__(self):
         super().__init__()
@@ -39,7 +39,7 @@ class AssignmentMachine(RuleBasedStateMachine):
         worker = data.draw(st.sampled_from(self.assignment.workers))
         owned = self.assignment.owned(worker)
         moves = self.assignment.remove_worker(worker)
-        assert sorted(owned) == sorted(move.virtual for move in moves)  # and nothing else moves
+        assert sorted(owned) == sorted(move.virtual for move in moves)  # no other one moves
         assert worker not in self.assignment.workers
 
     @invariant()
@@ -51,7 +51,7 @@ class AssignmentMachine(RuleBasedStateMachine):
         assert 21 == sum(self.assignment.count(w) for w in self.assignment.workers)
 
     @invariant()
-    def it_survives_json(self):
+    def it_resumes_from_json(self):
         saved = json.loads(json.dumps(self.assignment.save()))
         assert self.assignment == Assignment.resume(saved)
 
@@ -60,8 +60,8 @@ TestAssignment = AssignmentMachine.TestCase
 
 
 @given(st.lists(st.integers(1, 50), min_size=2, max_size=8))
-def test_a_leaving_worker_is_shared_out_in_proportion(counts):
-    """Each of the others gets its part, to within one virtual worker."""
+def test_the_others_take_a_removed_workers_part_in_proportion(counts):
+    """Each of the others gets its exact part, rounded to a whole virtual worker."""
     ends = [sum(counts[: i + 1]) for i in range(len(counts))]
     owned = {
         i: range(end - count, end) for i, (count, end) in enumerate(zip(counts, ends, strict=True))
@@ -73,8 +73,8 @@ def test_a_leaving_worker_is_shared_out_in_proportion(counts):
         assert abs(assignment.count(worker) - count - counts[0] * count / rest) <= 1
 
 
-def test_a_worker_can_leave_and_come_back():
-    """Drained and refilled under its own number."""
+def test_a_removed_worker_can_be_added_again():
+    """It keeps its number."""
     assignment = Assignment.equal(workers=3, each=2)
     assignment.remove_worker(1)
     assert [0, 2] == assignment.workers
@@ -83,15 +83,15 @@ def test_a_worker_can_leave_and_come_back():
     assert [3, 2] == assignment.owned(1)
 
 
-def test_the_last_one_left_takes_all():
-    """Workers that own nothing still take what a leaving one hands out."""
+def test_the_last_worker_takes_all_virtual_workers():
+    """Workers without virtual workers share those of a removed worker evenly."""
     assignment = Assignment({0: [], 1: [0, 1, 2]})
     assignment.remove_worker(1)
     assert [2, 1, 0] == assignment.owned(0)
 
 
 def test_a_copy_is_independent():
-    """Every source moves virtual workers on its own copy."""
+    """A move in the copy does not change the original."""
     assignment = Assignment.equal(workers=2, each=2)
     copy = assignment.copy()
     copy.give(0, 1)
@@ -106,18 +106,18 @@ def test_a_copy_is_independent():
         (lambda a: a.give(0, 0), "worker 0 cannot give virtual workers to itself"),
         (lambda a: a.give(0, 9), r"there is no worker 9; the workers are \[0, 1\]"),
         (lambda a: a.give(0, 1, 3), "count must be a whole number, from 0 to 2, got 3"),
-        (lambda a: a.add_worker(1), "worker 1 is there already"),
+        (lambda a: a.add_worker(1), r"worker 1 exists already; the workers are \[0, 1\]"),
         (lambda a: a.add_worker(-1), "worker must be a whole number, at least 0, got -1"),
         (lambda a: a.owned(7), "there is no worker 7"),
-        (lambda a: [a.remove_worker(0), a.remove_worker(1)], "worker 1 is the last one"),
+        (lambda a: [a.remove_worker(0), a.remove_worker(1)], "worker 1 is the last worker"),
         (lambda _: Assignment({}), "needs at least one worker"),
         (lambda _: Assignment({0: [0, 2]}), "every virtual worker from 0 on to exactly one"),
         (lambda _: Assignment.equal(0, 1), "workers must be a whole number, at least 1, got 0"),
         (lambda _: Assignment.equal(1, 0), "each must be a whole number, at least 1, got 0"),
     ],
 )
-def test_bad_calls(act, sentence):
-    """One sentence, and nothing has moved."""
+def test_invalid_arguments_are_rejected(act, sentence):
+    """The error message names the argument and the allowed values."""
     assignment = Assignment.equal(workers=2, each=2)
     with pytest.raises(ValueError, match=sentence):
         act(assignment)

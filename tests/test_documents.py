@@ -1,4 +1,7 @@
-"""The documentation is whole and names what is there; its Python on Spark is run in tests/spark."""
+"""Check that the documentation is complete and correct.
+
+Python examples that need Spark are run in tests/spark.
+"""
 
 import ast
 import importlib
@@ -42,12 +45,12 @@ PACKAGES = [
 
 @pytest.mark.parametrize("page", PLAIN)
 def test_python_without_spark_runs(page):
-    """Block after block, in one run."""
+    """The blocks of a page run one after the other, with shared names."""
     assert run_python(page, {"__name__": "guide"})
 
 
 def test_every_page_with_python_is_run():
-    """No page shows Python that no test runs, and each is run once."""
+    """Each page with Python is in exactly one of the three lists."""
     assert sorted(PLAIN + BATCH + STREAMS) == sorted(filter(python_blocks, pages()))
 
 
@@ -55,12 +58,12 @@ def test_every_page_with_python_is_run():
 
 
 def options_of(command):
-    """Every way to write an option of a command."""
+    """Return all names of all options of a command."""
     return {option for it in command.params for option in (*it.opts, *it.secondary_opts)}
 
 
 def known_commands():
-    """The words of every command, and its options."""
+    """Yield the words of every command, and its options."""
     top = typer.main.get_command(app)
     for name, command in top.commands.items():
         yield (name,), options_of(command)
@@ -73,7 +76,7 @@ ALWAYS = {"--help", "-h"}
 
 
 def problems_of(line: str) -> Iterator[str]:
-    """What is wrong with a line that may be a command of ours."""
+    """Yield the errors in a line, if the line is a steelyard command."""
     words = shlex.split(line, comments=True)
     if words and words[0].endswith("bin/steelyard"):
         words[0] = "steelyard"
@@ -90,16 +93,16 @@ def problems_of(line: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("page", pages())
 def test_commands_and_their_options_exist(page):
-    """Whoever types what a page says is understood."""
+    """Every steelyard command of a page can be typed."""
     lines = [line for line in commands(page) if re.match(r"\S*steelyard ", line)]
-    assert [(line, told) for line in lines for told in problems_of(line)] == []
+    assert [(line, problem) for line in lines for problem in problems_of(line)] == []
     every = set().union(*KNOWN.values()) | ALWAYS
     alone = [line.split()[0] for line in commands(page) if re.match(r"--[a-z]", line)]
     assert [option for option in alone if option.split("=")[0] not in every] == []
 
 
 def test_a_wrong_command_is_found():
-    """The check above sees what it is for."""
+    """The check of commands reports unknown commands and options."""
     assert list(problems_of("steelyard dokter x")) == ["there is no command 'dokter'"]
     assert list(problems_of("steelyard workers drain 3 --kontrol x")) == [
         "workers drain has no option --kontrol"
@@ -109,17 +112,17 @@ def test_a_wrong_command_is_found():
 
 @pytest.mark.parametrize("page", pages())
 def test_make_targets_exist(page):
-    """Whoever types `make` and what a page says gets it."""
+    """Every `make` target that a page names is in the Makefile."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    asked = [line.split()[1] for line in commands(page) if re.match(r"make [a-z]", line)]
-    assert [target for target in asked if target not in targets] == []
+    named = [line.split()[1] for line in commands(page) if re.match(r"make [a-z]", line)]
+    assert [target for target in named if target not in targets] == []
 
 
-# Sentences and names of the code.
+# Messages and names of the code.
 
 
 def literals() -> Iterator[str]:
-    """Every text in the code, with … for what is filled in."""
+    """Yield every text in the code, with … in place of inserted values."""
     for file in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.JoinedStr):
@@ -129,24 +132,24 @@ def literals() -> Iterator[str]:
                 yield node.value.replace("%s", "…")
 
 
-def test_sentences_in_the_table_of_troubles_are_the_codes():
-    """Whoever searches the page for what Steelyard said finds it."""
+def test_messages_in_the_troubleshooting_table_are_in_the_code():
+    """A user who searches the page for an error message finds it."""
     table = text_of("docs/operations.md").split("## Troubleshooting")[1]
     quoted = re.findall(r'^\| "(.*?)"(?: \(in the log\))? \|', table, re.MULTILINE)
     assert len(quoted) > 15
-    said = list(literals())
-    assert [text for text in quoted if not any(text.rstrip("… ") in it for it in said)] == []
+    messages = list(literals())
+    assert [text for text in quoted if not any(text.rstrip("… ") in it for it in messages)] == []
 
 
-def test_files_that_pages_name_are_there():
-    """The tables of `how-it-works.md` lead to the code."""
+def test_files_that_pages_name_exist():
+    """The tables of `how-it-works.md` name files of the package."""
     named = re.findall(r"`((?:\w+/)*(?:\w+\.py|\w+/))`", text_of("docs/how-it-works.md"))
     assert len(named) > 10
     assert [name for name in named if not (ROOT / "src/steelyard" / name).exists()] == []
 
 
 def documented():
-    """What the pages of the reference ask mkdocstrings for."""
+    """Yield the objects that the pages of the reference document."""
     for page in sorted((ROOT / "docs/api").glob("*.md")):
         for path in re.findall(r"^::: (\S+)", page.read_text(), re.MULTILINE):
             module, _, name = path.rpartition(".")
@@ -154,7 +157,7 @@ def documented():
 
 
 def public():
-    """Functions and classes that users can have."""
+    """Yield all public objects of the package and its public modules."""
     for name in steelyard.__all__:
         yield getattr(steelyard, name)
     for package in PACKAGES:
@@ -165,17 +168,17 @@ def public():
 
 
 def test_the_reference_has_every_public_name():
-    """Functions and classes of the public modules are on some page of the reference."""
-    there = set(map(id, documented()))
+    """A page of the reference documents each public function and class."""
+    found = set(map(id, documented()))
     wanted = [it for it in public() if inspect.isfunction(it) or inspect.isclass(it)]
-    assert [it for it in wanted if id(it) not in there and "steelyard" in it.__module__] == []
+    assert [it for it in wanted if id(it) not in found and "steelyard" in it.__module__] == []
 
 
 # The site.
 
 
 def in_nav(entry) -> Iterator[str]:
-    """The pages of a part of the navigation."""
+    """Yield the pages of a part of the navigation."""
     if isinstance(entry, str):
         yield entry
     for inner in entry.values() if isinstance(entry, dict) else entry:
@@ -184,22 +187,22 @@ def in_nav(entry) -> Iterator[str]:
 
 
 def navigation():
-    """All pages of the navigation."""
+    """Return all pages of the navigation."""
     settings = (ROOT / "mkdocs.yml").read_text()
     return list(in_nav(yaml.safe_load(settings)["nav"]))
 
 
 def test_the_navigation_has_every_page():
-    """Each page is in the navigation, once, and is there."""
+    """Each page is in the navigation exactly once, and exists."""
     docs = [page.removeprefix("docs/") for page in pages() if page.startswith("docs/")]
     assert sorted(navigation()) == sorted(docs)
 
 
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path):
-    """`make docs` is silent, and no page fetches anything from elsewhere."""
+    """`make docs` prints nothing, and no page loads a file from another site."""
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path],
         capture_output=True,
         text=True,
         check=False,
@@ -211,12 +214,12 @@ def test_the_site_builds_without_a_warning(tmp_path):
         html = (tmp_path / page).with_suffix(".html").read_text()
         assert re.findall(r'<(?:script|img|iframe)[^>]*src="(?:https?:)?//', html) == []
         assert re.findall(r'<link[^>]*rel="stylesheet"[^>]*href="(?:https?:)?//', html) == []
-        assert "<blockquote>" not in html  # what Markdown makes of an example without a fence
+        assert "<blockquote>" not in html  # Markdown renders an example without a fence so
 
 
 @pytest.mark.slow
 def test_the_figure_is_drawn(tmp_path):
-    """`make figures` draws what the page on how it works shows."""
+    """`make figures` draws the figure that docs/how-it-works.md shows."""
     subprocess.run([sys.executable, ROOT / "scripts/flow_figure.py", tmp_path], check=True)
     shown = re.findall(r"\(images/(.*?)\)", text_of("docs/how-it-works.md"))
     assert [path.name for path in tmp_path.iterdir()] == shown

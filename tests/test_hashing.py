@@ -27,15 +27,15 @@ def xxh64(data, seed=42):
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=80))))
 def test_strings_hash_as_xxh64_of_their_bytes(keys):
-    """Any string, null included, short or longer than the 32-byte blocks of XXH64."""
+    """Strings may be null, shorter or longer than the 32-byte blocks of XXH64."""
     expected = [42 if key is None else xxh64(key.encode()) for key in keys]
     for kind in (pa.string(), pa.large_string(), pa.string_view()):
         assert expected == hash_keys(pa.array(keys, kind)).tolist()
 
 
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=100)), min_size=1), st.data())
-def test_binaries_hash_wherever_an_array_starts(keys, data):
-    """A slice hashes as its own values, not those of the buffer that it looks into."""
+def test_a_slice_of_an_array_hashes_its_own_values(keys, data):
+    """Values of the buffer before the slice are ignored."""
     start = data.draw(st.integers(0, len(keys)))
     expected = [42 if key is None else xxh64(key) for key in keys[start:]]
     assert expected == hash_keys(pa.array(keys, pa.binary())[start:]).tolist()
@@ -43,7 +43,7 @@ def test_binaries_hash_wherever_an_array_starts(keys, data):
 
 @given(st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1))))
 def test_longs_hash_as_eight_bytes(keys):
-    """Python integers and 64-bit columns are Spark's longs."""
+    """Python integers and 64-bit columns hash as Spark's longs."""
     expected = [42 if key is None else xxh64(struct.pack("<q", key)) for key in keys]
     assert expected == hash_keys(pa.array(keys, pa.int64())).tolist()
 
@@ -51,8 +51,8 @@ def test_longs_hash_as_eight_bytes(keys):
 @given(
     st.lists(st.tuples(st.one_of(st.none(), st.text()), st.one_of(st.none(), st.integers(0, 9))))
 )
-def test_columns_chain(keys):
-    """Each column's hash is the seed of the next; a null passes the seed on."""
+def test_the_hash_of_a_column_is_the_seed_of_the_next(keys):
+    """A null passes the seed on."""
     expected = []
     for text, number in keys:
         seed = 42 if text is None else xxh64(text.encode())
@@ -63,8 +63,8 @@ def test_columns_chain(keys):
     )
 
 
-def test_chunks_and_dictionaries_are_their_values():
-    """How Arrow holds a column does not matter."""
+def test_the_arrow_layout_of_a_column_does_not_change_its_hashes():
+    """Chunks, dictionaries, numpy arrays, fixed-size binaries and extension types."""
     keys = ["a", None, "b", "a"]
     expected = hash_keys(keys).tolist()
     assert expected == hash_keys(pa.chunked_array([keys[:1], keys[1:]], pa.string())).tolist()
@@ -77,7 +77,7 @@ def test_chunks_and_dictionaries_are_their_values():
 
 
 def test_a_dictionary_hashes_its_values():
-    """Nulls in the indices and in the dictionary, unused values, several columns."""
+    """Its indices and values may be null, and some values may be unused."""
     indices = pa.array([2, None, 0, 1, 2], pa.int8())
     coded = pa.DictionaryArray.from_arrays(indices, pa.array(["a", None, "c", "unused"]))
     plain = ["c", None, "a", None, "c"]
@@ -89,16 +89,15 @@ def test_a_dictionary_hashes_its_values():
     assert hash_keys(plain, plain).tolist() == hash_keys(chunks, plain).tolist()
 
 
-def test_what_spark_cannot_hold_is_refused():
-    """Nanoseconds would be cut off; hashes of other widths would be taken for two."""
-    with pytest.raises(ValueError, match="finer or further away than Spark's microseconds"):
+def test_nanoseconds_and_32_bit_hashes_are_rejected():
+    """Spark cannot represent nanoseconds, and hashes must have 64 bits."""
+    with pytest.raises(ValueError, match="cannot be represented exactly in microseconds"):
         hash_keys(pa.array([1], pa.timestamp("ns")))
-    with pytest.raises(TypeError, match=r"buckets_of needs 64-bit hashes, .* got int32"):
+    with pytest.raises(TypeError, match=r"hashes must be 64-bit integers, .* got int32"):
         buckets_of(np.array([1, 2], np.int32), 8)
 
 
-def test_no_keys():
-    """An empty column has no hashes."""
+def test_an_empty_column_has_no_hashes():
     for kind in (pa.string(), pa.int64(), pa.null()):
         assert hash_keys(pa.array([], kind)).size == 0
 
@@ -112,14 +111,13 @@ def test_no_keys():
         pa.array([datetime.time(1)]),
     ],
 )
-def test_other_types_are_refused(keys):
-    """A key that Spark would not hash alike is refused by its type."""
+def test_types_that_spark_hashes_differently_are_rejected(keys):
     with pytest.raises(TypeError, match="a key cannot be of type"):
         hash_keys(keys)
 
 
-def test_columns_of_unequal_length_are_refused():
-    """Keys are rows: all columns have as many."""
+def test_columns_of_unequal_length_are_rejected():
+    """No columns are rejected too."""
     with pytest.raises(ValueError, match=r"columns of one length, got \[1, 2\]"):
         hash_keys([1], [1, 2])
     with pytest.raises(ValueError, match="at least one column of keys"):
@@ -127,7 +125,7 @@ def test_columns_of_unequal_length_are_refused():
 
 
 def test_hashes_equal_those_of_spark(spark):
-    """Every supported type, nulls and several columns included, against Spark itself."""
+    """Compare every supported type with Spark, including nulls and several columns."""
     from pyspark.sql import functions as F
 
     table = pa.table(
@@ -171,7 +169,7 @@ def test_hashes_equal_those_of_spark(spark):
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1), st.integers(1, 2**31 - 1))
 def test_buckets_are_the_positive_remainder_of_the_signed_hash(hashes, buckets):
-    """As Spark's pmod of the long that xxhash64 returns."""
+    """Spark computes buckets as pmod of the long that xxhash64 returns."""
     expected = [h % buckets for h in hashes]
     assert expected == buckets_of(np.array(hashes, np.int64), buckets).tolist()
     assert expected == buckets_of(np.array(hashes, np.int64).view(np.uint64), buckets).tolist()
@@ -179,25 +177,25 @@ def test_buckets_are_the_positive_remainder_of_the_signed_hash(hashes, buckets):
 
 @given(st.integers(1, 300))
 def test_steps_visit_every_bin(bins):
-    """Any step of the list comes back to a bin only after all the others."""
+    """A step returns to a bin only after all other bins."""
     for step in coprime_steps(bins).tolist():
         assert bins == len({i * step % bins for i in range(bins)})
 
 
 def test_one_key_hashes_as_in_a_column():
-    """The scalar form is the vector form of one."""
+    """`hash_key` returns the same number as `hash_keys`."""
     assert hash_keys(["a"], [1])[0] == hash_key("a", 1)
 
 
 def test_seeds_give_unrelated_masks():
-    """Seeds next to each other differ in about half of the bits."""
+    """The masks of consecutive seeds differ in about half of their bits."""
     masks = [int(seed_mask(seed)) for seed in range(100)]
     flips = [(a ^ b).bit_count() for a, b in itertools.pairwise(masks)]
     assert 28 <= np.mean(flips) <= 36
 
 
 def test_mixing_is_a_bijection_on_a_sample():
-    """No two of a million numbers are mixed into one."""
+    """No two of a million numbers have the same result."""
     numbers = np.arange(1_000_000, dtype=np.uint64)
     assert numbers.size == np.unique(mix64(numbers)).size
 

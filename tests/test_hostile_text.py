@@ -1,4 +1,4 @@
-"""Every command with keys, paths and arguments that try to be more than text."""
+"""Every command prints keys, paths and arguments as plain text, whatever they contain."""
 
 import re
 
@@ -17,13 +17,13 @@ PLAIN = {"COLUMNS": "2000", "TERMINAL_WIDTH": "2000", "NO_COLOR": "1", "TERM": "
 
 @pytest.fixture(autouse=True)
 def wide_consoles(monkeypatch):
-    """Nothing is folded, whatever was the width when the consoles were made."""
+    """Make all consoles so wide that no line is wrapped."""
     for console in (cli_console.console, cli_console.error_console):
         monkeypatch.setattr(console, "_width", 2000)
 
 
 def run(*arguments, exit_code=0):
-    """What a command prints, which has to be text: without colors, nothing else is in it."""
+    """Run a command; return its output, which must contain no control characters."""
     done = CliRunner().invoke(app, [*map(str, arguments)], env=PLAIN)
     assert done.exit_code == exit_code, (done.output, done.exception)
     assert [] == obeyed_by_a_terminal(done.output)
@@ -32,10 +32,10 @@ def run(*arguments, exit_code=0):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder whose path is hostile."""
-    made = tmp_path / HOSTILE_NAME
-    made.mkdir(parents=True)
-    return made
+    """A folder whose path contains markup and control characters."""
+    created = tmp_path / HOSTILE_NAME
+    created.mkdir(parents=True)
+    return created
 
 
 def test_workers_are_shown_with_a_hostile_key(tmp_path):
@@ -45,22 +45,22 @@ def test_workers_are_shown_with_a_hostile_key(tmp_path):
 
 
 def test_workers_are_shown_with_a_hostile_state(tmp_path):
-    """A file of history may come from anywhere."""
+    """The history may contain any text as a state."""
     ControlStore(tmp_path).add_history(slot(1, [1], states=[HOSTILE]).to_json())
     assert printable(HOSTILE) in run("workers", "show", "--control", tmp_path)
 
 
 def test_a_simulation_of_hostile_files(folder):
-    """The name of the data is the title of the table and of the figure; paths are told."""
+    """The title of the table and of the figure is the file name; the output names the paths."""
     words = folder / r"[bold]$\b^{$.tsv"
     words.write_text("\n".join(f"{1000 + i}\tto be or not to be" for i in range(20)), "utf-8")
     plot, csv = folder / "plot.svg", folder / "all.csv"
-    told = run(
+    output = run(
         *("simulate", "--input", words, "--format", "words", "--workers", "2"),
         *("--plot", plot, "--csv", csv),
     )
-    assert r"cg on 2 workers (equal), [bold]$\b^{$" in told
-    assert f"The figure is {printable(plot)}" in told
+    assert r"cg on 2 workers (equal), [bold]$\b^{$" in output
+    assert f"The figure is {printable(plot)}" in output
     assert r"[bold]$\b^{$" in plot.read_text("utf-8")
 
 
@@ -105,9 +105,9 @@ def test_a_simulation_of_hostile_files(folder):
     ],
     ids=" ".join,
 )
-def test_a_complaint_about_hostile_text(arguments, tmp_path):
-    """What was given is told, as text, with exit code 2."""
+def test_an_error_message_shows_hostile_text_as_text(arguments, tmp_path):
+    """The message quotes the argument, and the exit code is 2."""
     given = {"path": tmp_path / HOSTILE_NAME, "hostile": HOSTILE}
-    told = run(*(argument.format(**given) for argument in arguments), exit_code=2)
-    assert "Traceback" not in told
-    assert re.search(r"\[/x\]\[bold\]:boom:\\+x1b\[31m", told), told
+    output = run(*(argument.format(**given) for argument in arguments), exit_code=2)
+    assert "Traceback" not in output
+    assert re.search(r"\[/x\]\[bold\]:boom:\\+x1b\[31m", output), output

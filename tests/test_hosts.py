@@ -1,4 +1,4 @@
-"""Which hosts a server answers to."""
+"""The hosts that a server answers to."""
 
 import socket
 
@@ -16,8 +16,8 @@ SELF = ("localhost", "[::1]")
 
 
 @given(NAMES, PORTS)
-def test_only_this_machine_asks_a_server_of_its_own(name, port):
-    """Whatever else is in a header; addresses that lead back to the machine are its own too."""
+def test_a_local_server_allows_loopback_names_only(name, port):
+    """Every address of the form 127.x.x.x is a loopback address."""
     host = name + port
     is_loopback = name.lower() in SELF or (name.startswith("127.") and _is_address(name))
     if Hosts.of("127.0.0.1").allow(host):
@@ -37,15 +37,14 @@ def _is_address(text):
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "0.0.0.0"])  # noqa: S104
 @pytest.mark.parametrize("host", OURS)
-def test_this_machine_is_always_allowed(address, host):
-    """On whatever a server listens."""
+def test_loopback_names_are_allowed_on_every_address(address, host):
     host = host.format(port=5006)
     assert Hosts.of(address).allow(host)
     assert Hosts.of(address).allow_page(f"http://{host}", host)
 
 
 def test_pages_of_other_servers_on_this_machine_are_not_allowed():
-    """Another port is another site, although the name is the same."""
+    """Another port is another website, although the host name is the same."""
     hosts = Hosts.of("127.0.0.1")
     assert hosts.allow_page("http://localhost:5006", "localhost:5006")
     for origin in ("http://localhost:9999", "http://127.0.0.1:1234", "http://localhost"):
@@ -53,16 +52,16 @@ def test_pages_of_other_servers_on_this_machine_are_not_allowed():
 
 
 @pytest.mark.parametrize("host", [*OTHERS, *MALFORMED])
-def test_others_are_not(host):
-    """Neither as hosts nor as origins of pages."""
+def test_unknown_and_malformed_hosts_are_not_allowed(host):
+    """They are allowed neither as hosts nor as origins of pages."""
     hosts = Hosts.of("127.0.0.1", ["me"])
     host = host and host.format(port=5006)
     assert not hosts.allow(host)
     assert not hosts.allow_page(f"http://{host}", "localhost")
 
 
-def test_a_server_of_all_addresses_answers_to_addresses_and_names_of_the_machine():
-    """A site cannot make an address its own, only a name; pages have to be of the same address."""
+def test_a_server_on_all_addresses_answers_to_every_address_and_its_names():
+    """A website cannot claim an IP address. A page must have the same address as the server."""
     for address in ("0.0.0.0", "::", ""):  # noqa: S104
         hosts = Hosts.of(address, ["Me.Example"])
         for host in ("192.0.2.1:5006", "[2001:DB8::1]", socket.gethostname(), "me.example:80"):
@@ -74,8 +73,8 @@ def test_a_server_of_all_addresses_answers_to_addresses_and_names_of_the_machine
         assert hosts.allow_page("http://me.example", "192.0.2.1")
 
 
-def test_a_server_of_one_address_answers_to_that():
-    """In any of its forms, and to the names of the machine."""
+def test_a_server_on_one_address_answers_to_that_address():
+    """It accepts every form of the address, and the names of the machine."""
     hosts = Hosts.of("2001:db8::1")
     assert hosts.allow("[2001:0DB8:0:0::1]:5006")
     assert hosts.allow(socket.gethostname())
@@ -83,7 +82,6 @@ def test_a_server_of_one_address_answers_to_that():
 
 
 @pytest.mark.parametrize("name", ["", "me:80", "http://me", "me/", "*", "-", "me "])
-def test_names_that_are_none_are_refused(name):
-    """With what was given and what is allowed."""
+def test_invalid_host_names_are_rejected(name):
     with pytest.raises(ValueError, match="name must be a host name without a port, such as"):
         Hosts.of("127.0.0.1", [name])

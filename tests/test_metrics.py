@@ -10,7 +10,7 @@ MESSAGES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1)
 
 @given(MESSAGES, st.sampled_from([0, -5, 2**62]))
 def test_memory_counts_different_keys(messages, lowest):
-    """Against sets of plain Python, for small keys, negative ones and hashes."""
+    """Compare with Python sets, for small keys, negative keys and hashes."""
     keys, workers = (np.array(column) for column in zip(*messages, strict=True))
     keys = keys + lowest
     held = [len({k for k, w in messages if w == worker}) for worker in range(5)]
@@ -22,8 +22,8 @@ def test_memory_counts_different_keys(messages, lowest):
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1), st.floats(0.1, 100))
-def test_imbalance_is_the_surplus_of_the_most_loaded(loads, capacity):
-    """The greatest less the mean, of loads over capacities; normalized, divided by that mean."""
+def test_imbalance_is_the_largest_load_minus_the_mean_load(loads, capacity):
+    """Loads are divided by capacities; the normalized imbalance is divided by the mean."""
     over = [load / capacity for load in loads]
     surplus = max(over) - sum(over) / len(over)
     assert metrics.imbalance(loads, capacity) == pytest.approx(surplus, abs=1e-6)
@@ -32,14 +32,14 @@ def test_imbalance_is_the_surplus_of_the_most_loaded(loads, capacity):
     assert metrics.normalized_imbalance(loads, capacity) == pytest.approx(expected, abs=1e-6)
 
 
-def test_capacities_are_what_loads_are_measured_by():
+def test_loads_are_divided_by_capacities():
     """Twice the load on twice the capacity is balanced."""
     assert metrics.imbalance([10, 20], capacities=[1, 2]) == 0
     assert metrics.normalized_imbalance([10, 10], capacities=[1, 2]) == pytest.approx(1 / 3)
 
 
-def test_nothing_is_balanced():
-    """No workers, no messages: no imbalance and no memory."""
+def test_metrics_without_messages_are_zero():
+    """Without workers or messages there is no imbalance and no memory."""
     nothing = np.empty(0, np.int64)
     assert metrics.imbalance([]) == metrics.normalized_imbalance([]) == 0
     assert metrics.memory_cost(nothing, nothing, 3) == 0
@@ -54,7 +54,6 @@ def test_nothing_is_balanced():
         (lambda: metrics.throughput([1], 2, 2), "end must be after begin, 2, got 2"),
     ],
 )
-def test_impossible_measurements(call, sentence):
-    """What cannot be is refused."""
+def test_impossible_measurements_are_rejected(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()

@@ -1,4 +1,4 @@
-"""The package as a whole: its names, what it loads, what its files say."""
+"""The package as a whole: its public names, its imports and its files."""
 
 import ast
 import re
@@ -14,15 +14,15 @@ ROOT = Path(__file__).parents[1]
 
 
 def fresh(code):
-    """What a fresh interpreter prints for this code."""
+    """Run code in a new interpreter; return its output."""
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
     return done.stdout.strip()
 
 
-def test_all_names_are_there():
-    """Every public name can be had, and nothing else is offered."""
+def test_every_public_name_can_be_imported():
+    """`dir` lists exactly the public names."""
     for name in steelyard.__all__:
         assert getattr(steelyard, name) is not None
     assert sorted(steelyard.__all__) == dir(steelyard)
@@ -32,8 +32,8 @@ def test_all_names_are_there():
         _ = steelyard.aggregators.nonsense
 
 
-def test_types_are_told_of_every_name():
-    """What is loaded late is declared for type checkers, under the same names."""
+def test_every_public_name_is_declared_for_type_checkers():
+    """Names are imported at their first use, so type checkers need a declaration."""
     tree = ast.parse((ROOT / "src/steelyard/__init__.py").read_text())
     (declared,) = (
         node.body
@@ -45,7 +45,7 @@ def test_types_are_told_of_every_name():
     assert names == set(steelyard.__all__) - {"__version__"}
 
 
-def test_import_is_light():
+def test_the_import_is_fast():
     """`import steelyard` loads neither Spark, nor a plotting library, nor the compiler."""
     heavy = "pyspark numba numpy pyarrow matplotlib bokeh datasketches pandas"
     code = f"import sys, steelyard; print([m for m in {heavy.split()} if m in sys.modules])"
@@ -53,7 +53,7 @@ def test_import_is_light():
 
 
 def test_executors_need_numpy_and_pyarrow_only():
-    """Plans, assignments, delegation and exact aggregators do without numba and datasketches."""
+    """Plans, assignments, delegation and exact aggregators need no numba and no datasketches."""
     code = """
 import sys
 sys.modules.update(numba=None, llvmlite=None, datasketches=None, typer=None, rich=None)
@@ -68,12 +68,11 @@ print(agg.result(agg.add(agg.create(), rows)).num_rows)
     assert fresh(code) == "1"
 
 
-def test_pins_name_no_address():
-    """requirements.lock holds names and versions, nothing else."""
+def test_the_lock_file_holds_names_and_versions_only():
+    """requirements.lock names no address of a package index."""
     for line in (ROOT / "requirements.lock").read_text().splitlines():
         assert re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.+-]+", line), line
 
 
-def test_the_changelog_knows_this_version():
-    """Users can read what is in the version that they have."""
+def test_the_changelog_describes_this_version():
     assert f"## {steelyard.__version__}" in (ROOT / "CHANGELOG.md").read_text()

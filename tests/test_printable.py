@@ -1,4 +1,4 @@
-"""Any text is only text, wherever it is printed."""
+"""Every text is printed as plain text."""
 
 import io
 
@@ -17,8 +17,8 @@ TEXTS = st.text(st.characters(), max_size=60) | st.text("[]/\\:$x\x1b\n\x9b\u202
 @given(TEXTS)
 @example(HOSTILE)
 @example("\ud800")
-def test_a_line_holds_nothing_that_a_terminal_obeys(text):
-    """It is one line, says what the text says, and stays as it is when it is escaped again."""
+def test_a_printable_line_has_no_control_characters(text):
+    """The result is one line, and escaping it again does not change it."""
     line = printable(text)
     assert [] == obeyed_by_a_terminal(line + "\n")
     assert "\n" not in line
@@ -27,13 +27,13 @@ def test_a_line_holds_nothing_that_a_terminal_obeys(text):
 
 
 @given(st.text(st.characters(exclude_categories=["C", "Z"]), max_size=60))
-def test_what_can_be_printed_stays_as_it_is(text):
-    """In any script."""
+def test_printable_text_does_not_change(text):
+    """Characters of any script are printable."""
     assert text == printable(text)
 
 
 def shown(*renderables, **settings):
-    """What a console writes to a terminal."""
+    """Return the text that a console writes to a terminal."""
     console = PlainConsole(
         file=io.StringIO(), force_terminal=True, color_system="truecolor", width=4000, **settings
     )
@@ -44,7 +44,7 @@ def shown(*renderables, **settings):
 @given(TEXTS)
 @example(HOSTILE)
 def test_a_console_prints_text_as_text(text):
-    """Neither markup nor emoji codes are interpreted, and nothing reaches the terminal raw."""
+    """The console interprets neither markup nor emoji codes, and escapes control characters."""
     assert f"{printable(text)}\n" == shown(text)
 
 
@@ -52,7 +52,7 @@ def test_a_console_prints_text_as_text(text):
 @given(TEXTS)
 @example(HOSTILE)
 def test_a_table_prints_text_as_text(place, text):
-    """Wherever in it the text is."""
+    """The text may be in the title, a header, a cell or the caption."""
     table = Table(title_style="", caption_style="", header_style="")
     table.title, table.caption = (text if place == name else None for name in ("title", "caption"))
     table.add_column(text if place == "column" else "a column", min_width=400)

@@ -1,4 +1,4 @@
-"""A machine that lacks something is told so in one sentence."""
+"""Each script names a missing program in one sentence."""
 
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ def run(script, path, **environment):
 
 
 def machine(folder, **programs):
-    """A folder with only these programs, each a line of shell, and a few basic tools."""
+    """Create a folder with these programs, each a line of shell, and a few basic tools."""
     for tool in ("sed", "head", "env"):
         (folder / tool).symlink_to(shutil.which(tool))
     for name, line in programs.items():
@@ -31,17 +31,17 @@ def machine(folder, **programs):
 
 
 @pytest.mark.parametrize("programs", [{}, {"python3": "exit 1"}], ids=["none", "too old"])
-def test_no_python(tmp_path, programs):
-    """Without Python 3.11 nothing starts."""
-    told = run("find-python", machine(tmp_path, **programs))
-    assert told.returncode == 1
-    assert told.stdout == ""
-    assert told.stderr.startswith("Steelyard needs Python 3.11 or newer")
-    assert told.stderr.count("\n") == 1
+def test_a_missing_python_is_reported(tmp_path, programs):
+    """Steelyard needs Python 3.11 or newer."""
+    done = run("find-python", machine(tmp_path, **programs))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("Steelyard needs Python 3.11 or newer")
+    assert done.stderr.count("\n") == 1
 
 
-def test_a_python_that_will_do(tmp_path):
-    """The first that is new enough is taken; PYTHON names another."""
+def test_a_new_enough_python_is_found(tmp_path):
+    """The script prints the first one that is new enough, or the one that PYTHON names."""
     folder = machine(tmp_path, **{"python3": "exit 1", "python3.12": "exit 0"})
     assert run("find-python", folder).stdout == f"{folder}/python3.12\n"
     other = tmp_path / "mine"
@@ -57,17 +57,17 @@ def test_a_python_that_will_do(tmp_path):
         ({"java": "echo 'java version \"1.8.0_391\"' >&2"}, "found Java 1"),
     ],
 )
-def test_no_java(tmp_path, programs, found):
-    """Without Java 17 Spark cannot run."""
-    told = run("check-java", machine(tmp_path, **programs))
-    assert told.returncode == 1
-    assert "needs Java 17 or newer" in told.stderr
-    assert found in told.stderr
-    assert told.stderr.count("\n") == 1
+def test_a_missing_java_is_reported(tmp_path, programs, found):
+    """Spark needs Java 17 or newer."""
+    done = run("check-java", machine(tmp_path, **programs))
+    assert done.returncode == 1
+    assert "needs Java 17 or newer" in done.stderr
+    assert found in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
-def test_a_java_that_will_do(tmp_path):
-    """Java 17 says nothing, JAVA_HOME is honored."""
+def test_a_new_enough_java_is_found(tmp_path):
+    """The script searches PATH and JAVA_HOME."""
     folder = machine(tmp_path, java="echo 'openjdk version \"17.0.1\"' >&2")
     assert run("check-java", folder).returncode == 0
     (tmp_path / "home/bin").mkdir(parents=True)
@@ -78,7 +78,7 @@ def test_a_java_that_will_do(tmp_path):
 
 
 def test_make_lists_every_target():
-    """`make` alone explains itself."""
+    """`make` without a target lists all targets."""
     shown = subprocess.run(
         ["make", "--no-print-directory"],  # noqa: S607
         capture_output=True,
@@ -91,27 +91,27 @@ def test_make_lists_every_target():
         assert target in targets
 
 
-def test_no_chromium(tmp_path):
-    """The tests in a browser are not left out in silence: what to install is told."""
-    told = run("ensure-chromium", machine(tmp_path, id="echo 1000"))
-    assert told.returncode == 1
-    assert told.stdout == ""
-    assert "sudo apt-get install chromium" in told.stderr
-    assert told.stderr.count("\n") == 1
+def test_a_missing_chromium_is_reported(tmp_path):
+    """The browser tests are not skipped silently: the message names the package to install."""
+    done = run("ensure-chromium", machine(tmp_path, id="echo 1000"))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "sudo apt-get install chromium" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
-def test_a_chromium_that_is_named(tmp_path):
-    """It is taken, or missed."""
-    there = machine(tmp_path, chromium="exit 0", mine="exit 0")
-    assert run("ensure-chromium", there).stdout == f"{tmp_path}/chromium\n"
-    assert run("ensure-chromium", there, CHROMIUM="mine").stdout == f"{tmp_path}/mine\n"
-    assert run("ensure-chromium", there, CHROMIUM="theirs").returncode == 1
+def test_the_named_chromium_is_used(tmp_path):
+    """It is an error if the program that CHROMIUM names does not exist."""
+    folder = machine(tmp_path, chromium="exit 0", mine="exit 0")
+    assert run("ensure-chromium", folder).stdout == f"{tmp_path}/chromium\n"
+    assert run("ensure-chromium", folder, CHROMIUM="mine").stdout == f"{tmp_path}/mine\n"
+    assert run("ensure-chromium", folder, CHROMIUM="theirs").returncode == 1
 
 
-def test_chromium_is_installed_where_one_may(tmp_path):
-    """By Debian's own tool, for who is root."""
+def test_root_installs_a_missing_chromium(tmp_path):
+    """The script runs apt-get if the user is root."""
     chromium = tmp_path / "chromium"
-    made = f"printf '#!/bin/sh\\n' > {chromium} && {shutil.which('chmod')} +x {chromium}"
-    told = run("ensure-chromium", machine(tmp_path, **{"id": "echo 0", "apt-get": made}))
-    assert told.stdout == f"{tmp_path}/chromium\n"
-    assert "Installing Debian's chromium" in told.stderr
+    install = f"printf '#!/bin/sh\\n' > {chromium} && {shutil.which('chmod')} +x {chromium}"
+    done = run("ensure-chromium", machine(tmp_path, **{"id": "echo 0", "apt-get": install}))
+    assert done.stdout == f"{tmp_path}/chromium\n"
+    assert "Installing Debian's chromium" in done.stderr

@@ -1,16 +1,19 @@
-"""Wait for what others do, on a machine that may be busy with other tests."""
+"""Wait for a condition, on a machine that may be busy with other tests."""
 
 import time
 
 PATIENCE = 600
-"""Seconds after which something hangs."""
+"""The seconds after which a test gives up waiting."""
 
 
-def until(is_so, check=lambda: None):
-    """What is so, as soon as it is; `check` may know before that it will never be."""
+def until(condition, check=lambda: None):
+    """Wait for the first true result of `condition`, and return it.
+
+    `check` is called in between, and may raise an error if the condition can never hold.
+    """
     deadline = time.monotonic() + PATIENCE
-    while not (found := is_so()):
+    while not (result := condition()):
         check()
-        assert time.monotonic() < deadline, "it takes too long"
+        assert time.monotonic() < deadline, f"the condition did not hold within {PATIENCE} seconds"
         time.sleep(0.05)
-    return found
+    return result

@@ -2,12 +2,12 @@
 
 The flow of a message:
 
-1. its key is hashed (`hash_keys`) and a source chooses a virtual worker for it, one message at a
-   time (`schemes`) or many at once (`Planner` -> `RoutingPlan`);
-2. the virtual worker belongs to a worker (`Assignment`);
-3. the worker keeps a partial state for the key (`Aggregation` over `Count`, `Sum`, ...);
-4. once a slot it tells idle, normal or busy, and virtual workers move (`SteadyRules`);
-5. once a period the partial states of a key are merged into its result.
+1. A source hashes its key (`hash_keys`) and chooses a virtual worker, for one message at a time
+   (`schemes`) or for many at once (`Planner` -> `RoutingPlan`).
+2. The virtual worker belongs to a worker (`Assignment`).
+3. The worker keeps a partial state for the key (`Aggregation` over `Count`, `Sum`, ...).
+4. Once a slot the worker reports idle, normal or busy, and virtual workers move (`SteadyRules`).
+5. Once a period the partial states of a key are merged into its result.
 """
 
 from importlib import import_module
@@ -82,8 +82,8 @@ __all__ = [
     "schemes",
 ]
 
-# Loaded when first asked for: `import steelyard` itself is a matter of milliseconds, and an
-# executor loads only what its task uses.
+# A name is imported at its first use. So `import steelyard` takes milliseconds, and an executor
+# loads only the modules that its task uses.
 _HOMES = {
     "aggregators": (
         "Aggregation Aggregator ApproxDistinct CollectSet Count Max Mean Min Quantiles Sum TopK "

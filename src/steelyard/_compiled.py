@@ -1,11 +1,11 @@
 """Compile a numeric loop to machine code.
 
-A plain function enters; a compiled one of the same type leaves. All compiled code of the package
-goes through here, so that its settings stand in one place.
+A plain function enters; a compiled function of the same type leaves. All compiled code of the
+package uses this module, so that the compiler's settings are in one place.
 
-A compiled loop is cached beside its source file and compiled again when *that file* changes. A
-loop that calls a function of another file keeps the old copy of it: after editing such a function
-run `make clean`.
+numba caches a compiled loop beside its source file and compiles it again when *that file* changes.
+A loop that calls a function of another file keeps the old copy of that function. After editing such
+a function, run `make clean`.
 """
 
 from collections.abc import Callable

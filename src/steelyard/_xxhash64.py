@@ -1,7 +1,7 @@
 """XXH64 as Spark computes it, over whole Arrow buffers.
 
-Buffers of keys and one seed per key enter; one hash per key leaves. A key that is null keeps its
-seed, which is what Spark's `xxhash64` does and what makes several columns chain.
+Buffers of keys and one seed per key enter; one hash per key leaves. A null key keeps its seed, as
+in Spark's `xxhash64`. The hash of one column is the seed of the next column.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ PRIME_5 = np.uint64(0x27D4EB2F165667C5)
 
 
 def _little_endian_load(bits: int) -> Any:
-    """Make a function that reads an unsigned number of `bits` bits at any byte address."""
+    """Return a function that reads an unsigned integer of `bits` bits at any byte address."""
 
     @intrinsic
     def load(typing_context: Any, address: Any) -> Any:
@@ -101,8 +101,8 @@ def _hash_bytes(address: Any, length: Any, seed: Any) -> Any:
     if address + 4 <= end:
         x = _four_bytes(x, _load32(address))
         address += 4
-    # The last bytes, three at most: computed always and dropped where there are none, because a
-    # wrong guess of the processor costs more than the work.
+    # At most three bytes are left. The loop always computes three steps and discards the surplus
+    # ones: a mispredicted branch costs more than a step.
     for _ in range(3):
         is_left = address < end
         byte = _load8(address if is_left else last)

@@ -1,7 +1,7 @@
-"""Who owns which virtual worker.
+"""The assignment of virtual workers to workers.
 
-Moves enter; for every virtual worker its worker leaves. The number of virtual workers never
-changes, so each keeps its part of the stream whoever owns it.
+Moves enter; the owner of every virtual worker leaves. The number of virtual workers never changes,
+so a virtual worker keeps its share of the stream when it moves to another worker.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from steelyard.validation import require_whole
 
 @dataclass(frozen=True)
 class Move:
-    """One virtual worker leaving `giver` for `taker`."""
+    """One virtual worker that moves from `giver` to `taker`."""
 
     virtual: int
     giver: int
@@ -24,10 +24,10 @@ class Move:
 
 
 class Assignment:
-    """Virtual workers to workers, each worker's in the order in which it got them.
+    """The owner of every virtual worker, and the order in which each worker received its own.
 
-    Workers keep their numbers when others leave; one that is added gets a number of its own or one
-    above all others.
+    Workers keep their numbers when other workers leave. A worker that joins gets the number that
+    the caller passes, or the largest number so far plus one.
 
     >>> assignment = Assignment.equal(workers=2, each=3)
     >>> assignment.owned(1)
@@ -55,36 +55,39 @@ class Assignment:
 
     @classmethod
     def equal(cls, workers: int, each: int) -> Self:
-        """The start: every worker owns `each` virtual workers."""
+        """Return the assignment in which every worker owns `each` virtual workers."""
         require_whole("workers", workers, least=1)
         require_whole("each", each, least=1)
         return cls({w: range(w * each, (w + 1) * each) for w in range(workers)})
 
     @property
     def workers(self) -> list[int]:
-        """The workers' numbers."""
+        """The numbers of the workers."""
         return list(self._owned)
 
     @property
     def virtual_workers(self) -> int:
-        """How many virtual workers there are."""
+        """The number of virtual workers."""
         return self._owners.size
 
     @property
     def owners(self) -> NDArray[np.int32]:
-        """For every virtual worker its worker (a copy): `owners[virtual]` routes on."""
+        """A copy of the owner of every virtual worker: `owners[virtual]` is a worker."""
         return self._owners.copy()
 
     def owned(self, worker: int) -> list[int]:
-        """The virtual workers of a worker, oldest first."""
+        """Return the virtual workers of a worker, the one it has owned longest first."""
         return list(self._owned[self._known(worker)])
 
     def count(self, worker: int) -> int:
-        """How many virtual workers a worker owns."""
+        """Return the number of virtual workers that a worker owns."""
         return len(self._owned[self._known(worker)])
 
     def give(self, giver: int, taker: int, count: int = 1) -> list[Move]:
-        """Move the giver's last `count` virtual workers to the end of the taker's."""
+        """Move the `count` newest virtual workers of the giver to the taker.
+
+        The taker appends them to its own.
+        """
         require_whole("count", count, least=0, most=self.count(giver))
         if self._known(taker) == giver:
             raise ValueError(f"worker {giver} cannot give virtual workers to itself")
@@ -97,12 +100,18 @@ class Assignment:
         return moves
 
     def add_worker(self, worker: int | None = None) -> list[Move]:
-        """A new worker gets an average worker's part, each of the others giving its share."""
+        """Add a worker with the mean number of virtual workers.
+
+        The others give them in proportion to the number that each owns.
+
+        Args:
+            worker: The number of the new worker; None: the largest number so far plus one.
+        """
         if worker is None:
             worker = max(self._owned) + 1
         require_whole("worker", worker, least=0)
         if worker in self._owned:
-            raise ValueError(f"worker {worker} is there already")
+            raise ValueError(f"worker {worker} exists already; the workers are {self.workers}")
         others = self.workers
         counts = [self.count(other) for other in others]
         shares = _in_proportion(self.virtual_workers // (len(others) + 1), counts)
@@ -114,14 +123,14 @@ class Assignment:
         ]
 
     def remove_worker(self, worker: int) -> list[Move]:
-        """Hand out a worker's virtual workers at once, in proportion to what the others own.
+        """Remove a worker; the others take its virtual workers in proportion to those they own.
 
-        Nothing else moves.
+        No other virtual worker moves.
         """
         leaving = self.count(worker)
         others = [other for other in self._owned if other != worker]
         if not others:
-            raise ValueError(f"worker {worker} is the last one and cannot be removed")
+            raise ValueError(f"worker {worker} is the last worker and cannot be removed")
         shares = _in_proportion(leaving, [self.count(other) for other in others])
         moves = [
             move
@@ -137,11 +146,11 @@ class Assignment:
         return worker
 
     def copy(self) -> "Assignment":
-        """An independent assignment that starts out equal to this one."""
+        """Return an independent copy."""
         return Assignment(self._owned)
 
     def save(self) -> dict[str, Any]:
-        """The assignment ready for JSON, order included."""
+        """Return the assignment as a dictionary for JSON, order included."""
         return {
             "workers": self.workers,
             "owned": [list(virtuals) for virtuals in self._owned.values()],
@@ -149,7 +158,7 @@ class Assignment:
 
     @classmethod
     def resume(cls, saved: Mapping[str, Any]) -> Self:
-        """The assignment that `save` described."""
+        """Return the assignment that `save` described."""
         return cls(dict(zip(saved["workers"], saved["owned"], strict=True)))
 
     def __eq__(self, other: object) -> bool:
@@ -163,7 +172,7 @@ class Assignment:
 
 
 def _in_proportion(total: int, weights: Sequence[int]) -> list[int]:
-    """Whole numbers that add up to `total`, in proportion to `weights` (equal if all are 0)."""
+    """Split `total` into whole numbers in proportion to `weights`; evenly if all weights are 0."""
     whole = sum(weights)
     if whole == 0:
         weights = [1] * len(weights)

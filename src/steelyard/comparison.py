@@ -1,6 +1,6 @@
-"""A skewed stream through every scheme: how they compare, on this machine.
+"""Compare all schemes on one skewed stream, on this machine.
 
-A number of messages and a skew enter; one line per scheme leaves.
+A number of messages and a skew enter; one result per scheme leaves.
 """
 
 import time
@@ -18,25 +18,32 @@ from steelyard.validation import require_whole
 
 @dataclass(frozen=True)
 class SchemeResult:
-    """What a scheme made of the stream."""
+    """The balance, the memory and the speed of one scheme."""
 
     scheme: str
     imbalance: float
-    """The most loaded worker's surplus over the mean, as a part of the mean."""
+    """The largest load minus the mean load, divided by the mean load."""
     memory: float
-    """Keys on all workers, against different keys."""
+    """Key copies on all workers, divided by the number of different keys."""
     hottest_copies: int
-    """Workers that hold the hottest key."""
+    """The number of workers that hold the most frequent key."""
     messages_per_second: float
 
 
 def compare(
     *, skew: float, workers: int, messages: int, keys: int = 100_000, seed: int = 0
 ) -> Iterator[SchemeResult]:
-    """Route the same Zipf stream by every scheme, one outcome after the other.
+    """Route the same Zipf stream with every scheme, and yield one result after the other.
 
-    >>> outcomes = list(compare(skew=1.0, workers=10, messages=1000, keys=100))
-    >>> [outcome.scheme for outcome in outcomes][:3]
+    Args:
+        skew: The exponent of the Zipf distribution.
+        workers: The number of workers.
+        messages: The number of messages.
+        keys: The number of keys to draw from.
+        seed: The seed of the random keys.
+
+    >>> results = list(compare(skew=1.0, workers=10, messages=1000, keys=100))
+    >>> [result.scheme for result in results][:3]
     ['kg', 'sg', 'pkg']
     """
     require_whole("workers", workers, least=1, most=MOST_BINS)
@@ -44,12 +51,12 @@ def compare(
     ranks = zipf_ranks(messages, skew, keys, seed)
     hashes = hash_keys(pa.array(ranks, pa.int64()))
     counts = np.bincount(ranks)
-    hottest = np.count_nonzero(counts[: counts.argmax()])  # its place among the keys that occur
+    hottest = np.count_nonzero(counts[: counts.argmax()])  # its index among the keys that occur
 
-    def outcomes() -> Iterator[SchemeResult]:
+    def results() -> Iterator[SchemeResult]:
         for name in schemes.names():
             scheme = schemes.named(name)
-            scheme.router(workers).route_many(hashes[:1])  # compiles, or loads what was compiled
+            scheme.router(workers).route_many(hashes[:1])  # compiles the kernel, or loads it
             seconds = []
             for _ in range(3):
                 router = scheme.router(workers)
@@ -65,4 +72,4 @@ def compare(
                 messages_per_second=messages / min(seconds),
             )
 
-    return outcomes()
+    return results()

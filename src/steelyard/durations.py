@@ -1,4 +1,4 @@
-"""Lengths of time as people write them."""
+"""Convert lengths of time that users write, such as "10 minutes", to seconds."""
 
 import re
 
@@ -7,7 +7,9 @@ _LENGTH = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})s?\s*", re.IGNO
 
 
 def seconds_of(name: str, length: str, *, least: float | None = None) -> float:
-    """The seconds of a length such as "10 minutes"; more than 0, unless `least` says otherwise.
+    """Return the seconds of a length of time such as "10 minutes".
+
+    Raise a ValueError for any other text, and for 0 unless `least` is given.
 
     >>> seconds_of("window", "10 minutes")
     600.0

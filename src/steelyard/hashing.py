@@ -1,7 +1,7 @@
-"""A key's 64-bit hash, its bucket, its sequence of choices.
+"""The 64-bit hash of a key, its bucket, and its sequence of choices.
 
-Arrow arrays of keys enter; unsigned 64-bit hashes leave, equal to Spark's `xxhash64` (which shows
-them as signed longs). Everything that decides where a key goes derives from that hash:
+Arrow arrays of keys enter; unsigned 64-bit hashes leave. They equal Spark's `xxhash64`, which shows
+them as signed longs. Two properties of a key are derived from its hash and decide its destination:
 
 - its **bucket**: one of a few thousand groups of keys that a `RoutingPlan` routes together;
 - its **sequence of choices**: the bins that it may go to, in order of preference.
@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from steelyard.validation import require_whole
 
 SPARK_SEED = 42
-"""The seed of Spark's `xxhash64`, and so the hash of a null key."""
+"""The seed of Spark's `xxhash64`, and therefore the hash of a null key."""
 
 MOST_BINS = 2**31 - 1
-"""Bins are numbered by 32-bit integers."""
+"""The largest number of bins: bins have 32-bit numbers."""
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _MASK = 2**64 - 1
 
 Keys = Sequence[object] | NDArray[np.generic]
-"""Keys as users have them: lists, numpy arrays, Arrow arrays (which are sequences too)."""
+"""A column of keys: a list, a numpy array or an Arrow array (which is a sequence too)."""
 
 Hashes = NDArray[np.uint64]
 
@@ -35,9 +35,9 @@ Hashes = NDArray[np.uint64]
 def hash_keys(*columns: Keys) -> Hashes:
     """Hash keys as Spark's `xxhash64(*columns)` does.
 
-    Each column is an Arrow array (or what `pyarrow.array` accepts) of strings, binaries, whole
-    numbers, floats, booleans, dates, timestamps or decimals. A null leaves the hash as the columns
-    before it made it, so a key that is null everywhere hashes to 42. Python integers are longs.
+    Each column is an Arrow array, or a sequence that `pyarrow.array` accepts, of strings, binaries,
+    whole numbers, floats, booleans, dates, timestamps or decimals. A null does not change the hash
+    of the columns before it, so a key with nulls only hashes to 42. Python integers are longs.
 
     >>> hash_keys(["steelyard", "", None])
     array([ 6606356166021665928, 11002672306508523268,                   42],
@@ -61,7 +61,8 @@ def hash_keys(*columns: Keys) -> Hashes:
 
 
 def _hash_arrays(arrays: list[pa.Array]) -> Hashes:
-    # Only here is numba needed: executors let Spark hash and need numpy and pyarrow alone.
+    # Imported here, because it needs numba. Executors do not call this function: Spark computes
+    # the hashes there, so executors need only numpy and pyarrow.
     from steelyard import _xxhash64 as kernels
 
     hashes = np.full(len(arrays[0]), SPARK_SEED, np.uint64)
@@ -82,11 +83,11 @@ def _hash_arrays(arrays: list[pa.Array]) -> Hashes:
 
 
 def _hash_dictionary(array: pa.DictionaryArray) -> Hashes:
-    """Hash every different value once."""
+    """Hash each dictionary value once, and look the hashes up by index."""
     of_values = np.append(hash_keys(array.dictionary), np.uint64(SPARK_SEED))
-    nothing = pa.scalar(len(array.dictionary), pa.int64())
-    places: NDArray[np.int64] = pc.fill_null(array.indices.cast(pa.int64()), nothing).to_numpy()
-    return of_values[places]
+    null = pa.scalar(len(array.dictionary), pa.int64())
+    indices: NDArray[np.int64] = pc.fill_null(array.indices.cast(pa.int64()), null).to_numpy()
+    return of_values[indices]
 
 
 def hash_key(*key: object) -> int:
@@ -104,7 +105,10 @@ def _as_arrow(column: Keys) -> pa.Array | pa.ChunkedArray:
 
 
 def _decoded(array: pa.Array) -> pa.Array:
-    """The values of a dictionary array; as large strings, because they may add up to much."""
+    """Return the values of a dictionary array.
+
+    Strings become large strings, because together they may exceed 2 GB.
+    """
     if not isinstance(array, pa.DictionaryArray):
         return array
     values = array.dictionary
@@ -114,7 +118,10 @@ def _decoded(array: pa.Array) -> pa.Array:
 
 
 def _spark_layout(array: pa.Array) -> Any:
-    """The bytes that Spark hashes: a numpy array of four or eight a key, or an Arrow array."""
+    """Return the bytes that Spark hashes.
+
+    A numpy array has four or eight bytes per key; an Arrow array has texts of any length.
+    """
     kind = array.type
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         return array.cast(pa.large_binary())
@@ -127,7 +134,8 @@ def _spark_layout(array: pa.Array) -> Any:
     if pa.types.is_boolean(kind):
         return _numbers(array.cast(pa.int32()))
     if pa.types.is_integer(kind) and kind != pa.uint64():
-        # Spark reads unsigned columns as the next larger signed type; tiny ones hash as integers.
+        # Spark reads an unsigned column as the next larger signed type. It hashes types smaller
+        # than 32 bits as 32-bit integers.
         wide = kind.bit_width == 64 or kind == pa.uint32()
         return _numbers(array.cast(pa.int64() if wide else pa.int32()))
     if pa.types.is_float32(kind) or pa.types.is_float64(kind):
@@ -151,8 +159,8 @@ def _microseconds(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return array.cast(kind).view(pa.int64())
     except pa.ArrowInvalid as error:
         raise ValueError(
-            f"a key of type {array.type} is finer or further away than Spark's microseconds: "
-            "cast the column to microseconds"
+            f"a key of type {array.type} cannot be represented exactly in microseconds, as Spark "
+            "stores times: cast the column to microseconds"
         ) from error
 
 
@@ -162,7 +170,10 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _offsets_and_address(array: pa.Array) -> tuple[NDArray[np.integer], int]:
-    """Where the bytes of a text array are; the address is good while the array lives."""
+    """Return the offsets and the address of a text array's bytes.
+
+    The address is valid while the array exists.
+    """
     _, offsets, data = array.buffers()
     if offsets is None or not len(array):
         return np.zeros(len(array) + 1, np.int64), 0
@@ -176,14 +187,14 @@ def _numbers(array: pa.Array, *, canonical: bool = False) -> NDArray[np.generic]
     if array.null_count:
         array = pc.fill_null(array, pa.scalar(0, array.type))
     numbers = array.to_numpy(zero_copy_only=False)
-    if canonical:  # Spark takes -0.0 for 0.0 and every NaN for the same one
+    if canonical:  # Spark hashes -0.0 as 0.0, and all NaNs alike
         numbers = numbers + numbers.dtype.type(0)
         numbers[np.isnan(numbers)] = np.nan
     return np.ascontiguousarray(numbers).view(np.uint64 if numbers.itemsize == 8 else np.uint32)
 
 
 def _decimals(array: pa.Array) -> Any:
-    """Up to 18 digits the unscaled number is a long; above, big-endian bytes, as few as hold it."""
+    """Return unscaled numbers: longs up to 18 digits, else the shortest big-endian bytes."""
     unscaled = np.frombuffer(array.buffers()[1], np.uint8).reshape(-1, 16)
     unscaled = unscaled[array.offset : array.offset + len(array)]
     if array.type.precision <= 18:
@@ -198,35 +209,40 @@ def _big_endian(little_endian: bytes) -> bytes:
 
 
 def mix64(x: Hashes) -> Hashes:
-    """Scramble 64-bit numbers: every bit of the input moves every bit of the output."""
+    """Scramble 64-bit numbers: every input bit affects every output bit."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
 def seed_mask(seed: int) -> np.uint64:
-    """What a seed is to a hash: a mask, so that other seeds give unrelated sequences of choices."""
+    """Return the mask that combines a seed with hashes.
+
+    Different seeds give unrelated sequences of choices.
+    """
     require_whole("seed", seed, least=0, most=_MASK)
     return np.uint64(mix64(np.array([(int(seed) + 1) * _GOLDEN & _MASK], np.uint64))[0])
 
 
 def buckets_of(hashes: NDArray[np.uint64] | NDArray[np.int64], buckets: int) -> NDArray[np.int32]:
-    """The bucket of each hash, as Spark's `pmod(xxhash64(key), buckets)`.
+    """Return the bucket of each hash, as Spark's `pmod(xxhash64(key), buckets)` does.
 
     >>> buckets_of(hash_keys(["steelyard", "balance"]), 8192)
     array([5256, 5987], dtype=int32)
     """
     require_whole("buckets", buckets, least=1, most=MOST_BINS)
     if hashes.dtype not in (np.uint64, np.int64):
-        raise TypeError(f"buckets_of needs 64-bit hashes, as hash_keys gives, got {hashes.dtype}")
+        raise TypeError(
+            f"hashes must be 64-bit integers, as hash_keys returns them, got {hashes.dtype}"
+        )
     if buckets & (buckets - 1) == 0:
         return (hashes.view(np.uint64) & np.uint64(buckets - 1)).astype(np.int32)
-    rests: NDArray[np.int64] = hashes.view(np.int64) % np.int64(buckets)
-    return rests.astype(np.int32)
+    remainders: NDArray[np.int64] = hashes.view(np.int64) % np.int64(buckets)
+    return remainders.astype(np.int32)
 
 
 def coprime_steps(bins: int) -> NDArray[np.int32]:
-    """The steps that visit every one of `bins` bins before they return to the first.
+    """Return the step sizes that visit each of `bins` bins before they return to the first bin.
 
     >>> coprime_steps(10)
     array([1, 3, 7, 9], dtype=int32)
@@ -237,7 +253,9 @@ def coprime_steps(bins: int) -> NDArray[np.int32]:
 
 
 def spread(positions: Iterable[int] | NDArray[np.integer]) -> Hashes:
-    """Salts from running numbers, as even as can be: n consecutive ones leave no gap above 3/n.
+    """Turn consecutive numbers into evenly spread salts.
+
+    The salts of n consecutive numbers leave no gap above 3/n of the whole range.
 
     >>> spread([0, 1, 2]) >> np.uint64(32)
     array([         0, 2654435769, 1013904242], dtype=uint64)

@@ -1,8 +1,11 @@
-"""The hosts that a server answers to: headers of a request enter; whether it is refused leaves.
+"""Check the host name of a request, as a protection against DNS rebinding.
 
-A site can let its own name lead to this machine (DNS rebinding). A browser then takes a server here
-for a part of that site, and lets the site's pages read it. Such requests carry the site's name as
-their host, so a server answers only to names that it was started for.
+The headers of a request enter; whether the server answers it leaves.
+
+A website can point its own host name at this machine (DNS rebinding). A browser then treats a
+server on this machine as part of that website, and lets the website's pages read it. Such requests
+carry the website's name in the `Host` header. So a server answers only requests for the names that
+it was started with.
 """
 
 import ipaddress
@@ -18,12 +21,12 @@ REFUSAL = "This server was not started for the host name of this request.\n"
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?", re.ASCII)
 _HOST = re.compile(rf"({_NAME.pattern}|\[[0-9a-f:.]+\])(:[0-9]{{1,5}})?", re.ASCII)
 _ANY = ("", "0.0.0.0", "::")  # noqa: S104
-"""Addresses that stand for all addresses of a machine."""
+"""Addresses that mean: listen on all addresses of the machine."""
 
 
 @dataclass(frozen=True)
 class Hosts:
-    """The names and addresses of a server, besides those of this machine alone.
+    """The names and addresses that a server answers to, besides the loopback addresses.
 
     >>> hosts = Hosts.of("127.0.0.1", names=["dashboard.example"])
     >>> hosts.allow("localhost:5006"), hosts.allow("dashboard.example"), hosts.allow("evil.example")
@@ -32,18 +35,18 @@ class Hosts:
 
     names: frozenset[str]
     any_address: bool
-    """Whether every address is one of the server's: no site can make an address its own."""
+    """Whether the server answers to every IP address. No website can claim an IP address."""
 
     @classmethod
     def of(cls, address: str, names: Iterable[str] = ()) -> Self:
-        """The hosts of a server that listens on this address, and has these names as well."""
+        """Return the hosts of a server that listens on `address` and is also known by `names`."""
         known = {_required_name(name) for name in names}
         if not is_loopback(address):
             known |= {address, socket.gethostname(), socket.getfqdn()} - set(_ANY)
         return cls(frozenset(map(_normalized, known)), address in _ANY)
 
     def allow(self, host: str | None) -> bool:
-        """Whether a request for this host, a `Host` header, is answered; the port may be any."""
+        """Return whether the server answers a request with this `Host` header, on any port."""
         name = _host_of(host)
         if name is None:
             return False
@@ -51,11 +54,11 @@ class Hosts:
         return is_known or (self.any_address and _is_address(name))
 
     def allow_page(self, origin: str | None, host: str | None) -> bool:
-        """Whether a page of this origin, an `Origin` header, may open a websocket of this host.
+        """Return whether a page with this `Origin` header may open a websocket of this `Host`.
 
-        A page of the server may: its origin is the host, port included, or one of the names that
-        the server was given, as a proxy may ask by another one. Pages of other servers of this
-        machine, on other ports, may not.
+        Pages of the server itself may: their origin is the host, port included. The origin may also
+        be one of the names that the server was given, because a proxy may send another host.
+        Pages of other servers on this machine, which use other ports, may not.
         """
         scheme, _, site = (origin or "").partition("://")
         name = _host_of(site) if scheme in ("http", "https") else None
@@ -65,7 +68,7 @@ class Hosts:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is this machine alone.
+    """Return whether an address can be reached from this machine only.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -77,19 +80,19 @@ def is_loopback(address: str) -> bool:
 
 
 def _host_of(header: str | None) -> str | None:
-    """The name or the address in a header; None where it is neither."""
+    """Return the name or the address in a header; None if it holds neither."""
     found = _HOST.fullmatch((header or "").lower())
     return _normalized(found[1]) if found else None
 
 
 def _port_of(header: str | None) -> str:
-    """The port in a header; "" where there is none."""
+    """Return the port in a header; "" if there is none."""
     found = _HOST.fullmatch((header or "").lower())
     return (found[found.re.groups] or "") if found else ""
 
 
 def _normalized(name: str) -> str:
-    """The one form of a name or of an address, which have several."""
+    """Return the canonical form of a name or an address."""
     bare = name.lower().removeprefix("[").removesuffix("]")
     return str(ipaddress.ip_address(bare)) if _is_address(bare) else bare
 

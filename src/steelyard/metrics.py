@@ -1,7 +1,7 @@
-"""What is measured, as the paper defines it.
+"""The metrics of the paper, as it defines them.
 
-Assignments of messages to workers enter; numbers leave. A worker stands for a bin here too: the
-same measures judge virtual workers.
+Assignments of messages to workers enter; numbers leave. The same functions apply to virtual workers
+and other bins.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ Counts = NDArray[np.int64]
 
 
 def load(workers_of: NDArray[np.integer], workers: int) -> Counts:
-    """The number of messages assigned to each worker.
+    """Return the number of messages that are assigned to each worker.
 
     >>> load(np.array([0, 2, 2]), workers=3)
     array([1, 0, 2])
@@ -21,7 +21,7 @@ def load(workers_of: NDArray[np.integer], workers: int) -> Counts:
 
 
 def normalized_load(loads: ArrayLike, capacities: ArrayLike = 1.0) -> Floats:
-    """Load / capacity: what the paper calls resource utilization.
+    """Return load / capacity, which the paper calls resource utilization.
 
     >>> normalized_load([10, 10], capacities=[10, 20])
     array([1. , 0.5])
@@ -34,7 +34,7 @@ def normalized_load(loads: ArrayLike, capacities: ArrayLike = 1.0) -> Floats:
 
 
 def imbalance(loads: ArrayLike, capacities: ArrayLike = 1.0) -> float:
-    """The greatest normalized load less the mean.
+    """Return the largest normalized load minus the mean normalized load.
 
     >>> imbalance([30, 10, 20])
     10.0
@@ -44,7 +44,7 @@ def imbalance(loads: ArrayLike, capacities: ArrayLike = 1.0) -> float:
 
 
 def normalized_imbalance(loads: ArrayLike, capacities: ArrayLike = 1.0) -> float:
-    """The imbalance divided by the mean normalized load: the figures' axis.
+    """Return the imbalance divided by the mean normalized load, as the figures show it.
 
     >>> normalized_imbalance([30, 10, 20])
     0.5
@@ -57,9 +57,12 @@ def normalized_imbalance(loads: ArrayLike, capacities: ArrayLike = 1.0) -> float
 def _distinct_pairs(
     keys: NDArray[np.integer], workers_of: NDArray[np.integer], workers: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The keys, numbered from 0, and workers of all different (key, worker) pairs."""
+    """Return the key, numbered from 0, and the worker of each different (key, worker) pair."""
     if workers_of.size and not 0 <= workers_of.min() <= workers_of.max() < workers:
-        raise ValueError(f"workers must be numbers from 0 to {workers - 1}, found others")
+        raise ValueError(
+            f"workers must be numbers from 0 to {workers - 1}, "
+            f"got numbers from {workers_of.min()} to {workers_of.max()}"
+        )
     if keys.size and not 0 <= keys.min() <= keys.max() < 2**62 // workers:
         keys = np.unique(keys, return_inverse=True)[1]  # one pair must fit into one number
     pairs = np.sort(keys.astype(np.int64) * workers + workers_of.astype(np.int64))
@@ -69,7 +72,7 @@ def _distinct_pairs(
 
 
 def memory(keys: NDArray[np.integer], workers_of: NDArray[np.integer], workers: int) -> Counts:
-    """The number of different keys assigned to each worker.
+    """Return the number of different keys that are assigned to each worker.
 
     >>> memory(np.array([7, 7, 8]), np.array([0, 0, 0]), workers=2)
     array([2, 0])
@@ -78,7 +81,7 @@ def memory(keys: NDArray[np.integer], workers_of: NDArray[np.integer], workers: 
 
 
 def memory_cost(keys: NDArray[np.integer], workers_of: NDArray[np.integer], workers: int) -> float:
-    """Keys on all workers against different keys: 1 if no key is on two workers.
+    """Return key copies on all workers / different keys: 1 if no key is on two workers.
 
     >>> memory_cost(np.array([7, 7, 8]), np.array([0, 1, 0]), workers=2)
     1.5
@@ -88,7 +91,7 @@ def memory_cost(keys: NDArray[np.integer], workers_of: NDArray[np.integer], work
 
 
 def key_copies(keys: NDArray[np.integer], workers_of: NDArray[np.integer], workers: int) -> Counts:
-    """For each different key, in rising order, the number of workers that hold it.
+    """Return the number of workers that hold each different key, in ascending order of keys.
 
     >>> key_copies(np.array([7, 7, 8]), np.array([0, 1, 0]), workers=2)
     array([2, 1])
@@ -97,7 +100,7 @@ def key_copies(keys: NDArray[np.integer], workers_of: NDArray[np.integer], worke
 
 
 def execution_latency(arrivals: ArrayLike, finishes: ArrayLike) -> Floats:
-    """Finish less arrival, for each message.
+    """Return the finish time minus the arrival time of each message.
 
     >>> execution_latency([0.0, 1.0], [2.0, 1.5])
     array([2. , 0.5])
@@ -109,7 +112,7 @@ def execution_latency(arrivals: ArrayLike, finishes: ArrayLike) -> Floats:
 
 
 def queue_length(arrivals: ArrayLike, finishes: ArrayLike, at: float) -> int:
-    """The messages of a worker that have arrived by a time and are not finished then.
+    """Return the number of messages that have arrived and are not finished at the time `at`.
 
     >>> queue_length(arrivals=[0, 1, 2, 9], finishes=[3, 4, 5, 10], at=3)
     2
@@ -119,7 +122,7 @@ def queue_length(arrivals: ArrayLike, finishes: ArrayLike, at: float) -> int:
 
 
 def utilization(messages: ArrayLike, capacities: ArrayLike, seconds: float) -> Floats:
-    """Messages of a time against what a worker can do in it; above 1 it falls behind.
+    """Return messages / (capacity * seconds) of each worker; above 1 the worker falls behind.
 
     >>> utilization([80, 80], capacities=[10, 20], seconds=10)
     array([0.8, 0.4])
@@ -128,7 +131,7 @@ def utilization(messages: ArrayLike, capacities: ArrayLike, seconds: float) -> F
 
 
 def throughput(finishes: ArrayLike, begin: float, end: float) -> float:
-    """Messages finished per second between two times.
+    """Return the messages that finish per second from `begin` until before `end`.
 
     >>> throughput([0.5, 1.0, 2.5], begin=0, end=2)
     1.0

@@ -1,4 +1,4 @@
-"""Where the workers of a stream run: which Spark task processes which virtual worker."""
+"""Placements: which Spark task processes which virtual worker of a stream."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,8 @@ class Pull:
     """Each worker is one or more Spark tasks; a free task slot takes the next task.
 
     Workers keep no state. Fast machines take more tasks than slow ones, from the first micro-batch
-    on. More tasks per worker distribute the work more evenly and take longer to start.
+    on. With more tasks per worker, the work is distributed more evenly, and tasks take longer to
+    start.
 
     >>> Pull(tasks_per_worker=0)
     Traceback (most recent call last):
@@ -23,7 +24,7 @@ class Pull:
     """
 
     tasks_per_worker: int = 1
-    """Tasks of one worker; each is smaller than the one before."""
+    """The number of tasks of each worker; each task is smaller than the one before."""
 
     def __post_init__(self) -> None:
         require_whole("tasks_per_worker", self.tasks_per_worker, least=1)
@@ -34,7 +35,17 @@ class Delegated:
     """The paper's placement: workers keep partial states, and virtual workers move between them.
 
     Each worker stays on the executor that holds its state. Busy workers give virtual workers to
-    idle ones until the load of each is in proportion to its speed.
+    idle workers until the load of each worker is proportional to its speed.
+
+    Args:
+        virtual_workers: The number of virtual workers of each worker at the start.
+        period: The period of the aggregation: a number of micro-batches, or a length of event time
+            such as "1 minute", which needs a window. At its end, workers send their partial states
+            on and forget them. A longer period delays results by its length.
+        capacities: A first estimate of the relative speeds of the workers. The actual speeds are
+            learned.
+        rules: The rules that decide when a worker is idle or busy, and that pair such workers;
+            None: `SteadyRules`, tuned for micro-batches.
 
     >>> Delegated(period="soon")
     Traceback (most recent call last):
@@ -43,16 +54,9 @@ class Delegated:
     """
 
     virtual_workers: int = 100
-    """Virtual workers of each worker at the start."""
     period: int | str = 1
-    """Workers send their partial results on, and forget them, after this many micro-batches, or
-    after this much event time, such as "1 minute", which needs a window. Results arrive that much
-    later."""
     capacities: Sequence[float] | None = None
-    """A first guess of the workers' relative speeds; they are learned in any case."""
     rules: Rules | None = None
-    """When a worker is idle or busy, and how these are paired; None: `SteadyRules`, tuned for
-    micro-batches."""
 
     def __post_init__(self) -> None:
         require_whole("virtual_workers", self.virtual_workers, least=1)
@@ -73,7 +77,7 @@ Placement = Pull | Delegated
 
 @dataclass(frozen=True)
 class StreamWorkers:
-    """The workers of a stream: how many virtual workers they have, and where rows are sent.
+    """The number and the placement of a stream's workers.
 
     >>> StreamWorkers(4, Pull(tasks_per_worker=3)).bins
     12
@@ -95,45 +99,49 @@ class StreamWorkers:
             raise TypeError(
                 f"placement must be sy.Pull() or sy.Delegated(), got {self.placement!r}"
             )
-        hint = self.capacities
-        if hint is not None and len(hint) != self.count:
+        estimate = self.capacities
+        if estimate is not None and len(estimate) != self.count:
             raise ValueError(
-                f"capacities must be one number for each of {self.count} workers, got {len(hint)}"
+                f"capacities must be one number for each of {self.count} workers, "
+                f"got {len(estimate)}"
             )
 
     @property
     def are_delegated(self) -> bool:
-        """Whether workers keep state and stay where it is."""
+        """Whether workers keep state and stay on the executor that holds it."""
         return isinstance(self.placement, Delegated)
 
     @property
     def capacities(self) -> Sequence[float] | None:
-        """A first guess of the workers' speeds."""
+        """The user's estimate of the relative speeds of the workers; None if there is none."""
         return self.placement.capacities if isinstance(self.placement, Delegated) else None
 
     @property
     def rules(self) -> Rules | None:
-        """The rules of the delegation, if the user chose some."""
+        """The delegation rules that the user chose; None for the default rules."""
         return self.placement.rules if isinstance(self.placement, Delegated) else None
 
     @property
     def each(self) -> int:
-        """Virtual workers of each worker at the start; without delegation they are tasks."""
+        """The number of virtual workers of each worker at the start.
+
+        Without delegation, each virtual worker is a task.
+        """
         if isinstance(self.placement, Delegated):
             return self.placement.virtual_workers
         return self.placement.tasks_per_worker
 
     @property
     def virtual(self) -> int:
-        """All virtual workers."""
+        """The number of virtual workers of all workers."""
         return self.count * self.each
 
     @property
     def bins(self) -> int:
-        """Where rows are sent: to workers that stay, or to tasks."""
+        """The number of bins that rows are sent to: delegated workers, or tasks."""
         return self.count if self.are_delegated else self.virtual
 
     @property
     def task_sizes(self) -> list[float] | None:
-        """What each task should hold; None: the same."""
+        """The relative size of each task; None if all bins have the same size."""
         return None if self.are_delegated else capacities_of_tasks(self.count, self.each)

@@ -1,12 +1,12 @@
-"""Text that is safe to print: data enters, one line leaves that a terminal only shows."""
+"""Make text safe to print: any data enters; one line without control characters leaves."""
 
 
 def printable(text: object) -> str:
-    r"""Any text in one line, with everything that cannot be printed written as an escape.
+    r"""Return text as one line, with each character that cannot be printed as an escape sequence.
 
-    Control characters, line breaks, tabs, bidirectional overrides and lone surrogates are escaped
-    as Python writes them. Markup stays as it is: consoles and pages have to treat the line as plain
-    text.
+    Control characters, line breaks, tabs, bidirectional overrides and lone surrogates become
+    Python's escape sequences. Markup does not change: consoles and pages must treat the line as
+    plain text.
 
     >>> print(printable("two\nlines, \x1b[31mred"))
     two\nlines, \x1b[31mred

@@ -1,4 +1,4 @@
-"""Bad settings get one sentence: the setting's name, what was given, what is allowed."""
+"""Reject invalid settings with one sentence: the name, the allowed values, the given value."""
 
 import math
 from numbers import Real
@@ -12,7 +12,7 @@ def require_between(
     least: float | None = None,
     most: float | None = None,
 ) -> None:
-    """Refuse a number outside `(above, most]` or `[least, most]`.
+    """Raise a ValueError for a number outside `(above, most]` or `[least, most]`.
 
     >>> require_between("epsilon", 0.0, above=0, most=10)
     Traceback (most recent call last):
@@ -35,7 +35,7 @@ def require_between(
 
 
 def require_whole(name: str, value: int, *, least: int, most: int | None = None) -> None:
-    """Refuse anything but a whole number from `least` to `most`.
+    """Raise a ValueError for anything but a whole number from `least` to `most`.
 
     >>> require_whole("bins", 0, least=1)
     Traceback (most recent call last):

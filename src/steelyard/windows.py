@@ -11,6 +11,13 @@ class Window:
 
     The stream must not have a watermark already.
 
+    Args:
+        time: The column of event times.
+        length: The length of a window, such as "1 hour".
+        slide: The time from the start of one window to the start of the next; None: the length of a
+            window, so that windows do not overlap.
+        watermark: The time by which rows may be late; None: every window stays open.
+
     >>> Window("at", "1 hour", watermark="10 minutes")
     Window(time='at', length='1 hour', slide=None, watermark='10 minutes')
     >>> Window("at", "1 hour", slide="25 minutes")
@@ -20,13 +27,9 @@ class Window:
     """
 
     time: str
-    """The column of event times."""
     length: str
-    """Such as "1 hour"."""
     slide: str | None = None
-    """From the start of one window to the start of the next; None: the length, without overlap."""
     watermark: str | None = None
-    """How late rows may be; None: every window stays open."""
 
     def __post_init__(self) -> None:
         length = seconds_of("window", self.length)
@@ -42,10 +45,10 @@ class Window:
 
     @property
     def pane(self) -> int:
-        """Microseconds from one window's start to the next: partial states are kept for each."""
+        """The length of a pane in microseconds; partial states are kept by pane."""
         return round(seconds_of("slide", self.slide or self.length) * 1e6)
 
     def __str__(self) -> str:
-        """The windows as text, without the watermark, which a restart may change."""
+        """Return the windows as text, without the watermark, which may change at a restart."""
         length, every = (seconds_of("window", w) for w in (self.length, self.slide or self.length))
         return f"{length:g} seconds of {self.time!r} every {every:g} seconds"

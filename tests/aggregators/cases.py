@@ -1,4 +1,4 @@
-"""Aggregators with the rows that they are tried on, and what they should say."""
+"""Aggregators, test rows, and functions that compute the expected results."""
 
 import statistics
 from collections import Counter
@@ -78,7 +78,7 @@ EXPECTED = {
         else None
     ),
 }
-"""What each aggregator says of a key's numbers and words, by the book."""
+"""For each aggregator a function of a key's numbers and words that gives the expected result."""
 
 
 def aggregation(aggregators=tuple(EXPECTED), by=("key", "part")):

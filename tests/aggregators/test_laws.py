@@ -1,4 +1,4 @@
-"""Merging does not depend on order, nesting or split."""
+"""The result of a merge does not depend on the order, the nesting or the split of the rows."""
 
 import pickle
 from functools import reduce
@@ -14,7 +14,7 @@ from tests.aggregators.cases import EXPECTED, ROWS, aggregation, batch
 
 
 def by_key(table):
-    """The rows of a result by key, floats rounded to what addition in another order may change."""
+    """Return the rows of a result by key; floats match up to the rounding error of a sum."""
 
     def rounded(value):
         if isinstance(value, list):
@@ -33,7 +33,7 @@ def plain(table):
 
 @given(ROWS)
 def test_results_are_right(rows):
-    """Every aggregator against a few lines of plain Python."""
+    """Every aggregator agrees with a few lines of plain Python."""
     agg = aggregation()
     table = agg.result(agg.add(agg.create(), batch(rows)))
     expected = {}
@@ -49,8 +49,8 @@ def test_results_are_right(rows):
 
 @pytest.mark.parametrize("aggregator", EXPECTED, ids=lambda a: a.name)
 @given(rows=ROWS, data=st.data())
-def test_any_split_and_order_of_merges_gives_the_same(aggregator, rows, data):
-    """Rows at any of three workers, in any pieces, merged in any nesting: one result."""
+def test_any_split_and_order_of_merges_gives_the_same_result(aggregator, rows, data):
+    """Three workers get any pieces of the rows, and their states merge in any nesting."""
     agg = aggregation([aggregator])
     whole = agg.create()
     parts = [agg.create() for _ in range(3)]
@@ -72,8 +72,8 @@ def test_any_split_and_order_of_merges_gives_the_same(aggregator, rows, data):
 
 @pytest.mark.parametrize("aggregator", EXPECTED, ids=lambda a: a.name)
 @given(rows=ROWS)
-def test_the_empty_state_changes_nothing(aggregator, rows):
-    """create() is the neutral element of merge, and merging one table keeps its rows."""
+def test_merging_an_empty_state_does_not_change_the_result(aggregator, rows):
+    """`create()` is the neutral element of `merge`, and a merge of one table keeps its rows."""
     agg = aggregation([aggregator])
     partial = agg.add(agg.create(), batch(rows))
     expected = plain(agg.result(partial))
@@ -85,8 +85,8 @@ def test_the_empty_state_changes_nothing(aggregator, rows):
 
 @pytest.mark.parametrize("aggregator", EXPECTED, ids=lambda a: a.name)
 @given(rows=ROWS)
-def test_states_travel_as_arrow(aggregator, rows):
-    """Partial tables keep their schema and survive Arrow's wire format, aggregators pickling."""
+def test_states_survive_arrow_and_aggregators_survive_pickling(aggregator, rows):
+    """A partial table keeps its schema and its result after a trip through Arrow IPC."""
     agg = aggregation([aggregator])
     partial = agg.add(agg.create(), batch(rows))
     assert partial.schema == agg.partial_schema
@@ -103,7 +103,7 @@ def test_states_travel_as_arrow(aggregator, rows):
 
 @given(st.integers(0, 2**32), st.integers(1, 20), st.integers(2, 8))
 def test_top_k_keeps_its_bounds_when_values_do_not_fit(seed, capacity, pieces):
-    """The truth is between count and count + error, error is at most messages / (capacity + 1)."""
+    """The true count is in [count, count + error]; error is at most messages / (capacity + 1)."""
     values = np.random.default_rng(seed).zipf(1.3, 500) % 97
     rows = pa.record_batch({"key": ["k"] * 500, "value": values})
     agg = Aggregation([TopK("value", k=capacity, capacity=capacity)], ["key"], rows.schema)
@@ -121,7 +121,7 @@ def test_top_k_keeps_its_bounds_when_values_do_not_fit(seed, capacity, pieces):
 
 
 def test_distinct_estimates_do_not_depend_on_merges():
-    """However a large set was split and merged, the estimate is the same, and close."""
+    """The estimate for a large set is the same for any split, and close to the true count."""
     values = np.arange(50_000) * 7919
     rows = pa.record_batch({"key": ["k"] * 50_000, "value": values})
     agg = Aggregation([ApproxDistinct("value")], ["key"], rows.schema)
@@ -134,7 +134,7 @@ def test_distinct_estimates_do_not_depend_on_merges():
 
 
 def test_quantiles_stay_close_over_merges():
-    """Of 100,000 values in ten parts, ranks are off by 2 % at most."""
+    """For 100,000 values in ten parts the rank error is at most 2 %."""
     values = np.random.default_rng(1).permutation(100_000).astype(float)
     rows = pa.record_batch({"key": ["k"] * 100_000, "value": values})
     ranks = (0.01, 0.25, 0.5, 0.75, 0.99)
@@ -146,7 +146,7 @@ def test_quantiles_stay_close_over_merges():
 
 
 def test_spark_reads_our_distinct_sketches(spark):
-    """A state of ours is an HLL sketch of Spark's: it estimates and merges them natively."""
+    """The state is an HLL sketch that Spark merges and estimates natively."""
     from pyspark.sql import functions as F
 
     rows = pa.record_batch({"key": ["k"] * 4000, "word": [f"w{i % 3000}" for i in range(4000)]})

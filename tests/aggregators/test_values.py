@@ -1,4 +1,4 @@
-"""Types, edge values and bad input of aggregators."""
+"""The types, edge cases and error messages of aggregators."""
 
 import datetime
 import decimal
@@ -25,7 +25,7 @@ from steelyard.aggregators import (
 
 
 def result(aggregator, values, kind=None):
-    """What an aggregator says of these values of one key, added in two halves."""
+    """Return the result of an aggregator for values of one key, added in two halves."""
     column = pa.array(values, kind)
     rows = pa.record_batch({"key": [1] * len(column), "v": column})
     agg = Aggregation([aggregator], ["key"], rows.schema)
@@ -95,13 +95,13 @@ NAN = float("nan")
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_values(aggregator, values, kind, expected):
-    """Nulls are skipped, types are Spark's."""
+def test_aggregators_give_the_values_and_types_of_spark(aggregator, values, kind, expected):
+    """Nulls are skipped, and every input type has the same result type as in Spark."""
     assert expected == result(aggregator, values, kind)
 
 
 def test_nan_is_above_all_numbers():
-    """As Spark orders it."""
+    """Minimum and maximum order NaN as Spark does."""
     assert math.isnan(result(Max("v"), [1.0, NAN, 2.0, None]))
     assert math.isnan(result(Min("v"), [NAN, NAN]))
 
@@ -117,14 +117,14 @@ def test_nan_is_above_all_numbers():
         (Mean("v"), [D("1.25")], pa.decimal128(38, 36)),
     ],
 )
-def test_what_does_not_fit_is_an_error(aggregator, values, kind):
-    """A wrong number is never given."""
+def test_a_result_that_does_not_fit_its_type_is_an_error(aggregator, values, kind):
+    """An overflow raises an error and never gives a wrong number."""
     with pytest.raises(OverflowError, match="does not fit into"):
         result(aggregator, values, kind)
 
 
-def test_dictionary_keys_are_their_values():
-    """Values of the dictionary that no row has, and nulls, make no groups of their own."""
+def test_dictionary_encoded_keys_are_grouped_by_value():
+    """Dictionary values without rows form no groups, and null is one group."""
     keys = pa.array(["a", "b", None, "c", "c"]).dictionary_encode()
     rows = pa.record_batch({"k": keys, "v": [1, 2, 3, 4, 5]})
     agg = Aggregation([Count(), Sum("v"), Variance("v")], ["k"], rows.schema)
@@ -135,20 +135,20 @@ def test_dictionary_keys_are_their_values():
     assert merged["sum(v)"] == [3, 18]
 
 
-def test_infinite_values_have_no_variance():
-    """Not a number, and not a warning."""
+def test_the_variance_of_infinite_values_is_nan():
+    """The computation gives no warning."""
     assert math.isnan(result(Variance("v"), [1.0, math.inf]))
 
 
-def test_keys_of_every_kind():
-    """Several columns, nulls, -0.0 and NaN: keys are equal when Spark says so."""
+def test_keys_are_equal_when_they_are_equal_in_spark():
+    """This holds for several key columns, nulls, -0.0 and NaN."""
     rows = pa.record_batch({"a": [0.0, -0.0, NAN, NAN, None], "b": [None, None, "x", "x", "x"]})
     agg = Aggregation([Count()], ["a", "b"], rows.schema)
     assert [2, 2, 1] == agg.result(agg.add(agg.create(), rows)).column("count").to_pylist()
 
 
 def test_all_nans_are_one_value():
-    """A processor makes some with a sign: they are one key, and one value of a set."""
+    """NaNs with a sign or a payload are one key, and one value of a set."""
     bits = np.array([0x7FF8 << 48, 0xFFF8 << 48, (0x7FF8 << 48) + 1], np.uint64)
     rows = pa.record_batch({"k": bits.view(np.float64), "v": bits.view(np.float64)})
     agg = Aggregation([Count(), CollectSet("v"), TopK("v")], ["k"], rows.schema)
@@ -157,8 +157,8 @@ def test_all_nans_are_one_value():
     assert [3] == [entry["count"] for entry in row["top_k(v)"]]
 
 
-def test_nulls_among_structs_are_counted():
-    """Whose fields are never null; as Spark writes them, a null struct has a null field."""
+def test_null_structs_are_not_counted():
+    """Spark writes a null struct with a null field even if the field is not nullable."""
     kind = pa.struct([pa.field("x", pa.timestamp("us"), nullable=False)])
     valid, inner = pa.array([True, False]).buffers()[1], pa.array([1, None], pa.timestamp("us"))
     structs = pa.Array.from_buffers(kind, 2, [valid], children=[inner])
@@ -167,8 +167,8 @@ def test_nulls_among_structs_are_counted():
     assert [1] == agg.result(agg.add(agg.create(), rows)).column("count(v)").to_pylist()
 
 
-def test_tables_with_many_chunks_are_added_whole():
-    """A table is a batch in pieces."""
+def test_all_chunks_of_a_table_are_added():
+    """A table with several chunks gives the same result as one batch."""
     table = pa.concat_tables([pa.table({"k": ["a", "b"]}), pa.table({"k": ["a"]})])
     agg = Aggregation([Count()], ["k"], table.schema)
     added = agg.add(agg.create(), table)
@@ -176,8 +176,8 @@ def test_tables_with_many_chunks_are_added_whole():
     assert added == agg.add(added, table.slice(0, 0))
 
 
-def test_groups_hand_out_their_values():
-    """Every group with values that are not null, in the order of first appearance."""
+def test_groups_yield_their_values():
+    """Each group with values that are not null appears once, in the order of its number."""
     groups = Groups.of([pa.array(["a", "b", "a", "c"])])
     pieces = {g: p.to_pylist() for g, p in groups.pieces(pa.array([1, None, 2, 3]))}
     assert {0: [1, 2], 2: [3]} == pieces
@@ -222,7 +222,7 @@ SCHEMA = pa.schema([("k", pa.string()), ("v", pa.string()), ("l", pa.list_(pa.in
         (lambda: TopK("v", k=0), "k must be a whole number, at least 1, got 0"),
         (lambda: TopK("v", k=5, capacity=4), "capacity must be a whole number, at least 5, got 4"),
         (lambda: ApproxDistinct("v", lg_k=3), "lg_k must be a whole number, from 4 to 21, got 3"),
-        (lambda: Quantiles("v", ranks=()), "ranks must name at least one rank"),
+        (lambda: Quantiles("v", ranks=()), "ranks must have at least one number from 0 to 1"),
         (lambda: Quantiles("v", ranks=(2,)), "ranks must be .* at least 0 and at most 1, got 2"),
         (lambda: Quantiles("v", 0.5), r"ranks must be a list of numbers, such as \[0.5\], got 0.5"),
         (lambda: Quantiles("v", "0.5"), r"ranks must be a list of numbers, such as \[0.5\]"),
@@ -230,6 +230,6 @@ SCHEMA = pa.schema([("k", pa.string()), ("v", pa.string()), ("l", pa.list_(pa.in
     ],
 )
 def test_bad_input_is_refused_before_any_work(make, sentence):
-    """The sentence names the aggregator, what was given and what is allowed."""
+    """The error message names the aggregator, the given value and the allowed values."""
     with pytest.raises(ValueError, match=sentence):
         make()

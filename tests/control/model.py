@@ -1,4 +1,4 @@
-"""A model of workers that drives the control loop, and versions to publish: no Spark, no clock."""
+"""A model of workers that drives the control loop without Spark and without a clock."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ BUCKETS, ROWS = 2048, 100_000
 
 
 class Model:
-    """Micro-batches at full speed: sources follow the version, workers take their time."""
+    """Micro-batches without pauses: sources follow the version, workers have different speeds."""
 
     def __init__(
         self, speeds, controller, weights=None, clock=float, lag=0, rows=ROWS, by_plan=True
@@ -23,7 +23,7 @@ class Model:
         self.lag, self.rows, self.versions, self.by_plan = lag, rows, [], by_plan
 
     def run(self, batches):
-        """The part of all capacity that was used, batch by batch."""
+        """Run micro-batches; return the fraction of the capacity that each of them used."""
         return [self._one() for _ in range(batches)]
 
     def _one(self):
@@ -54,17 +54,17 @@ class Model:
 
 
 def zipf(exponent):
-    """Weights of buckets, a few of them hot."""
+    """Return weights of buckets, of which a few are hot."""
     weights = 1 / np.arange(1, BUCKETS + 1) ** exponent
     return weights / weights.sum()
 
 
 def controller(workers=8, **settings):
-    """A controller of delegated workers."""
+    """Return a controller of delegated workers."""
     settings = {"virtual_workers": 100, "delegation": True, "buckets": BUCKETS, **settings}
     return Controller(workers, **settings)
 
 
 def version(number, bins=4):
-    """A version whose owners tell its number."""
+    """Return a version in which all owners equal its number."""
     return ControlVersion(number, None, np.full(bins, number, np.int32))

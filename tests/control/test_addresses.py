@@ -1,4 +1,4 @@
-"""Addresses of control paths: which are opened, and what messages show of them."""
+"""The addresses of control paths, and their form in messages."""
 
 import traceback
 
@@ -9,15 +9,15 @@ from steelyard.control.store import ControlStore
 
 
 @pytest.mark.parametrize("path", ["http://me:secret@host/control", "file://host/a", "dbfs:/a"])
-def test_other_file_systems_are_refused(path):
-    """In a sentence that names those that are not."""
-    with pytest.raises(ValueError, match=r"a shared mount .*s3://, gs://, .* hdfs://") as told:
+def test_other_file_systems_are_rejected(path):
+    """The message names the supported file systems."""
+    with pytest.raises(ValueError, match=r"a shared mount .*s3://, gs://, .* hdfs://") as raised:
         ControlStore(path)
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)
 
 
-def test_a_store_that_is_not_there_is_refused(bucket):
-    """Before any work starts: nobody listens, or there is no such bucket."""
+def test_an_unreachable_store_is_rejected(bucket):
+    """The server does not listen, or the bucket does not exist."""
     for address in (
         bucket.format("x").replace("@steelyard/", "@nowhere/"),
         "s3://a:b@c/d?endpoint_override=127.0.0.1:1&scheme=http&region=us-east-1",
@@ -27,7 +27,7 @@ def test_a_store_that_is_not_there_is_refused(bucket):
 
 
 def test_a_file_address_is_a_path(tmp_path):
-    """With or without a host, spaces and all."""
+    """Escaped characters are decoded."""
     assert ControlStore(f"file://{tmp_path}/a%20b").address == str(tmp_path / "a b")
     assert ControlStore(tmp_path).address == str(tmp_path)
 
@@ -49,7 +49,7 @@ def test_a_file_address_is_a_path(tmp_path):
     ],
 )
 def test_addresses_are_shown_without_secrets(address, shown):
-    """Also with slashes in a password, which must be escaped and often are not."""
+    """A password may contain slashes, which users should escape and often do not."""
     assert shown == without_secrets(address)
 
 
@@ -64,12 +64,12 @@ def test_addresses_are_shown_without_secrets(address, shown):
         "dbfs://AKIA:SEC/RET@bucket/c",
     ],
 )
-def test_an_error_holds_no_secret(address):
-    """Neither its sentence nor what it was caused by."""
+def test_an_error_contains_no_secret(address):
+    """Neither the message nor the causes of the error quote the address with its secrets."""
     with pytest.raises(ValueError, match="control: ") as raised:
         ControlStore(address).prepare()
-    told = "".join(traceback.format_exception(raised.value))
-    message = told[told.rindex("ValueError: ") :]
+    printed = "".join(traceback.format_exception(raised.value))
+    message = printed[printed.rindex("ValueError: ") :]
     for secret in ("SEC/RET", "SEC%2FRET", "SECRET", "AKIA", "RET"):
         assert secret not in message
     assert raised.value.__cause__ is None or "SEC" not in str(raised.value.__cause__)

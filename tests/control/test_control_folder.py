@@ -1,4 +1,4 @@
-"""A control path on a disk: folders that vanish, files that somebody else made, and rights."""
+"""A control path on a disk: removed folders, unexpected files, and permissions."""
 
 import errno
 import os
@@ -13,8 +13,8 @@ from steelyard.control.store import NO_VERSION, ControlStore
 from tests.control.model import version
 
 
-def test_a_vanished_folder_is_made_again(tmp_path):
-    """Nothing fails when somebody removes all of it in between."""
+def test_a_removed_folder_is_created_again(tmp_path):
+    """No operation fails if another process removes the whole folder."""
     store = ControlStore(tmp_path / "control")
     store.prepare()
     with ThreadPoolExecutor(4) as pool:
@@ -30,28 +30,28 @@ def test_a_vanished_folder_is_made_again(tmp_path):
     assert ControlStore(tmp_path / "control").is_identified_by(store.identity)
 
 
-def test_a_folder_that_vanishes_while_it_is_made(tmp_path, monkeypatch):
-    """The step is tried again, whether the folder or a file is in the way."""
+def test_an_operation_is_repeated_if_its_folder_is_removed(tmp_path, monkeypatch):
+    """The errors "file exists" and "not found" both lead to a retry."""
     store = ControlStore(tmp_path / "control")
-    troubles = [
-        FileExistsError(errno.EEXIST, "vanished"),
-        FileNotFoundError(errno.ENOENT, "vanished"),
+    errors = [
+        FileExistsError(errno.EEXIST, "removed"),
+        FileNotFoundError(errno.ENOENT, "removed"),
     ]
     replace = os.replace
 
-    def troubled(*args, **options):
-        if troubles:
-            raise troubles.pop()
+    def failing(*args, **options):
+        if errors:
+            raise errors.pop()
         replace(*args, **options)
 
-    monkeypatch.setattr(os, "replace", troubled)
+    monkeypatch.setattr(os, "replace", failing)
     store.publish(version(1))
-    assert not troubles
+    assert not errors
     assert ["000000001.json"] == [path.name for path in (tmp_path / "control/versions").iterdir()]
 
 
 def test_another_folder_of_the_same_name_is_recognized(tmp_path):
-    """By a random text that the driver's folder has, and keeps."""
+    """The driver's folder has a random identity, which it keeps."""
     here, there = ControlStore(tmp_path / "here"), ControlStore(tmp_path / "there")
     here.prepare()
     assert not there.is_identified_by(here.identity)
@@ -63,16 +63,15 @@ def test_another_folder_of_the_same_name_is_recognized(tmp_path):
     assert ControlStore(tmp_path / "here").is_identified_by(here.identity)
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
-    """Before any work starts."""
+def test_a_folder_that_cannot_be_written_is_rejected(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="cannot be written: Not a directory"):
         ControlStore(tmp_path / "file" / "control").prepare()
 
 
 @pytest.mark.parametrize("name", ["versions", "identity"])
-def test_what_is_in_the_way_is_named_at_the_start(tmp_path, name):
-    """A file in the place of a folder, or the other way round: one sentence, before any work."""
+def test_a_file_in_place_of_a_folder_is_rejected(tmp_path, name):
+    """A folder in place of a file is rejected too."""
     if name == "versions":
         (tmp_path / name).touch()
     else:
@@ -81,28 +80,28 @@ def test_what_is_in_the_way_is_named_at_the_start(tmp_path, name):
         ControlStore(tmp_path).prepare()
 
 
-def test_a_damaged_identity_is_named_at_the_start(tmp_path):
-    """Tasks could never recognize the folder by it."""
+def test_a_damaged_identity_is_rejected(tmp_path):
+    """Tasks cannot recognize the folder by it."""
     (tmp_path / "identity").write_bytes(b"\xff")
     with pytest.raises(ValueError, match="identity is damaged; remove it and start again"):
         ControlStore(tmp_path).prepare()
 
 
 def test_an_owner_that_cannot_be_written_does_not_stop_the_query(tmp_path):
-    """A folder is in the way: who else uses the path cannot be known, and the query goes on."""
+    """A folder has the name of the file, so the owner is unknown, and the query continues."""
     (tmp_path / "owner").mkdir()
     store = ControlStore(tmp_path)
     store.claim("first")
     store.release("first")
 
 
-def test_a_file_system_without_hard_links_will_do(tmp_path, monkeypatch):
-    """As mounts of object stores are: nothing depends on links."""
+def test_a_file_system_without_hard_links_is_supported(tmp_path, monkeypatch):
+    """Mounts of object stores have no hard links."""
 
-    def refuse(*_, **__):
-        raise OSError(errno.EOPNOTSUPP, "no links here")
+    def fail(*_, **__):
+        raise OSError(errno.EOPNOTSUPP, "links are not supported")
 
-    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(os, "link", fail)
     store = ControlStore(tmp_path)
     store.prepare()
     store.publish(version(1))
@@ -115,7 +114,7 @@ def test_a_file_system_without_hard_links_will_do(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["versions", "history.jsonl", "learned.json", "owner"])
 def test_links_are_not_followed(tmp_path, name):
-    """Files elsewhere are neither read, written nor removed through them."""
+    """Files outside the control path are neither read, written nor removed through links."""
     control, victim = tmp_path / "control", tmp_path / "victim"
     control.mkdir()
     if name == "versions":
@@ -135,7 +134,7 @@ def test_links_are_not_followed(tmp_path, name):
         lambda: store.claim("first"),
         lambda: store.release("first"),
     ):
-        with suppress(OSError, ValueError):  # whatever it says: the victim is what matters
+        with suppress(OSError, ValueError):  # only the victim matters here
             act()
         assert before == contents(victim)
     if name == "versions":
@@ -143,20 +142,20 @@ def test_links_are_not_followed(tmp_path, name):
 
 
 def contents(path):
-    """Everything in a file or a folder."""
+    """Return the texts of a file, or of all files in a folder."""
     files = [path] if path.is_file() else sorted(path.iterdir())
     return {file.name: file.read_text() for file in files}
 
 
 def modes(folder):
-    """The rights to everything below a folder, and to itself."""
+    """Return the permissions of a folder and of everything below it."""
     return {
         path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in [folder, *folder.rglob("*")]
     }
 
 
-def test_nobody_else_can_read_the_control_path(tmp_path):
-    """Hot keys are in the history."""
+def test_only_the_owner_can_read_the_control_path(tmp_path):
+    """The history contains hot keys, which may be private."""
     store = ControlStore(tmp_path / "control")
     fill(store)
     found = modes(tmp_path / "control")
@@ -165,8 +164,8 @@ def test_nobody_else_can_read_the_control_path(tmp_path):
     assert {"identity", "owner", "learned.json", "history.jsonl"} < set(found)
 
 
-def test_the_group_of_a_folder_keeps_its_rights(tmp_path):
-    """Executors of another user read what is in a folder that was made for both."""
+def test_the_group_of_a_folder_keeps_its_permissions(tmp_path):
+    """Executors of another user can read a folder that was created for both users."""
     (tmp_path / "control").mkdir()
     (tmp_path / "control").chmod(0o775)
     before = os.umask(0)
@@ -180,7 +179,7 @@ def test_the_group_of_a_folder_keeps_its_rights(tmp_path):
 
 
 def fill(store):
-    """One file of each kind."""
+    """Write one file of each kind."""
     store.prepare()
     store.publish(version(1))
     store.claim("first")

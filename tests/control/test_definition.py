@@ -1,4 +1,4 @@
-"""What the state of a query stands for, told apart after a restart."""
+"""The definition of a query's state, compared after a restart."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ COUNTS = Definition(("Count(column='')",), ("page string",), None, "pull", ("cou
 
 
 class Odd(Sum):
-    """With settings that are not the same text in every process."""
+    """An aggregator whose settings have another `repr` in every process."""
 
     def __init__(self, column, function=len):
         super().__init__(column)
@@ -39,22 +39,21 @@ class Odd(Sum):
         ({"states": ("count double",)}, "states count bigint, and this query has count double"),
     ],
 )
-def test_what_differs_is_named_with_what_it_was(other, sentence):
-    """In one sentence."""
+def test_a_difference_is_named_with_both_values(other, sentence):
     with pytest.raises(ValueError, match=f"the checkpoint is of a query with the {sentence}"):
         replace(COUNTS, **other).require_same(COUNTS.to_json())
     COUNTS.require_same(COUNTS.to_json())
 
 
-def test_what_is_not_known_of_the_other_is_not_compared():
-    """An older version wrote less; a file that cannot be read says nothing."""
+def test_missing_fields_are_not_compared():
+    """An older release wrote fewer fields; a file that cannot be read has none."""
     less = {name: value for name, value in vars(COUNTS).items() if name != "states"}
     for before in (json.dumps(less), "{", "[]", '"text"', "{}"):
         COUNTS.require_same(before)
 
 
-def test_a_query_that_goes_on_with_another_definition_is_refused(tmp_path, remote):
-    """Other queries, with checkpoints of their own, are not; nor one that was never used."""
+def test_a_query_that_resumes_with_another_definition_is_rejected(tmp_path, remote):
+    """Definitions of other queries, and those of unfinished micro-batches, are not compared."""
     sums = replace(COUNTS, aggregators=("Sum(column='id')",))
     for address in (tmp_path / "control", remote):
         store = ControlStore(address)
@@ -67,16 +66,16 @@ def test_a_query_that_goes_on_with_another_definition_is_refused(tmp_path, remot
                 ControlStore(address).require_same(query, batch, other)
         files_at(address).delete("definitions/a")
         store.require_same("a", 2, sums)
-        store.require_same("a", 2, COUNTS)  # the micro-batch has failed, and is run again
+        store.require_same("a", 2, COUNTS)  # the micro-batch has failed and is repeated
         store.require_same("a", 3, COUNTS)
         files_at(address).replace("definitions/a", "nonsense")
         store.require_same("a", 4, sums)
 
 
 def test_aggregators_are_described_alike_in_every_process():
-    """No address, no order of a set, nothing private; other settings are another text."""
-    told = described(Odd("id", lambda: 0))
-    assert described(Odd("id", len)) != told, "a function and a builtin are of different types"
+    """The text contains no addresses, no set order and no private fields."""
+    text = described(Odd("id", lambda: 0))
+    assert described(Odd("id", len)) != text, "a function and a builtin are of different types"
     code = (
         "from tests.control.test_definition import Odd\n"
         "from steelyard.aggregators.describing import described\n"
@@ -85,9 +84,9 @@ def test_aggregators_are_described_alike_in_every_process():
     for _ in range(2):
         command = [sys.executable, "-c", code]
         found = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert told == found.stdout
-    assert "0x" not in told
-    assert "_cache" not in told
+        assert text == found.stdout
+    assert "0x" not in text
+    assert "_cache" not in text
     assert described(TopK("id", 3)) != described(TopK("id", 4))
     assert described(Sum("id")) != described(Odd("id"))
     assert described(sy.Quantiles("ms", [0.5])) == described(sy.Quantiles("ms", (0.5,)))

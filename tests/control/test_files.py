@@ -1,4 +1,4 @@
-"""Every kind of files keeps the same promises."""
+"""Checks that every implementation of `Files` must pass."""
 
 import uuid
 
@@ -11,7 +11,7 @@ from steelyard.control.remote_files import RemoteFiles
 
 @pytest.fixture(params=["local folder", "object store", "remote folder"])
 def files(request, tmp_path):
-    """An empty place of each kind that does not exist yet."""
+    """A folder of each kind that does not exist yet."""
     if request.param == "local folder":
         return files_at(tmp_path / "control")
     if request.param == "object store":
@@ -24,7 +24,7 @@ NAMES = ["text", "folder/text", "folder/in a folder/text"]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_replaced_text_is_read_back(files, name):
-    """The newest text, whole, whatever its length was before."""
+    """A reader gets the whole newest text, whatever the length of the text before."""
     for text in ("long text, ä and \n more", "", "short"):
         files.replace(name, text)
         assert text == files.read_text(name)
@@ -33,7 +33,7 @@ def test_a_replaced_text_is_read_back(files, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_created_text_is_never_replaced(files, name):
-    """The first text stays, unless it is deleted."""
+    """The first text stays until the file is deleted."""
     files.create_if_absent(name, "first")
     files.create_if_absent(name, "second")
     assert "first" == files.read_text(name)
@@ -44,7 +44,7 @@ def test_a_created_text_is_never_replaced(files, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_lines_are_appended_in_order(files, name):
-    """To a file that did not exist, and to what was written in another way."""
+    """Lines can be appended to a file that does not exist, and to a replaced file."""
     files.append(name, "1")
     files.append(name, "ä")
     assert "1\nä\n" == files.read_text(name)
@@ -55,13 +55,13 @@ def test_lines_are_appended_in_order(files, name):
 
 @pytest.mark.parametrize("begin", range(7))
 def test_bytes_are_read_from_a_position(files, begin):
-    """None beyond the end of the file."""
+    """The result is empty beyond the end of the file."""
     files.replace("text", "12345")
     assert b"12345"[begin:] == files.read_bytes("text", begin)
 
 
 def test_a_deleted_file_does_not_exist(files):
-    """Deleting it again changes nothing."""
+    """Deleting it again has no effect."""
     files.replace("folder/text", "1")
     assert files.exists("folder/text")
     for _ in range(2):
@@ -72,15 +72,15 @@ def test_a_deleted_file_does_not_exist(files):
 
 
 def test_a_file_that_does_not_exist_cannot_be_read(files):
-    """Readers catch one kind of error."""
+    """All readers raise the same type of error."""
     for read in (files.read_text, files.read_bytes):
         for name in NAMES:
             with pytest.raises(FileNotFoundError):
                 read(name)
 
 
-def test_a_folder_lists_what_is_in_it(files):
-    """Files and folders, and nothing that was needed to write them."""
+def test_a_folder_lists_its_files_and_folders(files):
+    """Temporary files are not listed."""
     assert [] == files.list_folder("folder")
     for name in ("folder/a", "folder/b", "folder/c/d", "elsewhere"):
         files.replace(name, name)
@@ -89,7 +89,7 @@ def test_a_folder_lists_what_is_in_it(files):
 
 
 def test_a_prepared_folder_can_be_written(files):
-    """It is empty, and may be prepared again."""
+    """A prepared folder is empty, and can be prepared again."""
     assert not files.exists()
     for _ in range(2):
         files.prepare()
@@ -99,7 +99,7 @@ def test_a_prepared_folder_can_be_written(files):
 
 
 def test_a_stamp_changes_with_the_length(files):
-    """And stays the same while nobody writes."""
+    """It stays the same while the file does not change."""
     stamps = []
     for text in ("", "1", "12"):
         files.replace("text", text)
@@ -110,7 +110,7 @@ def test_a_stamp_changes_with_the_length(files):
 
 
 def test_a_file_that_is_not_text_is_a_value_error(files):
-    """Which readers tell apart from one that does not exist."""
+    """Readers can distinguish it from a file that does not exist."""
     files.replace("text", "")
     system, path = FileSystem.from_uri(files.address)
     with system.open_output_stream(f"{path}/text") as file:
@@ -119,8 +119,8 @@ def test_a_file_that_is_not_text_is_a_value_error(files):
         files.read_text("text")
 
 
-def test_an_address_opens_the_same_place(files):
-    """As another process does; messages never hold its secrets."""
+def test_an_address_opens_the_same_folder(files):
+    """Another process can open the address; its form for messages contains no secrets."""
     text = uuid.uuid4().hex
     files.replace("folder/text", text)
     assert text == files_at(files.address).read_text("folder/text")
@@ -128,8 +128,8 @@ def test_an_address_opens_the_same_place(files):
     assert files.address.startswith(files.shown.partition("://")[0])
 
 
-def test_only_a_local_place_has_a_local_path(files):
-    """Its files are found there."""
+def test_only_a_local_folder_has_a_local_path(files):
+    """The files of the folder are at that path."""
     files.replace("text", "1")
     if files.local_path is None:
         assert files.costs_per_request

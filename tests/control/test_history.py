@@ -1,4 +1,4 @@
-"""What a slot holds, and how it is read back."""
+"""The content of a slot, and its JSON."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from steelyard.control.store import ControlStore
 from tests.control.model import ROWS, Model, controller
 
 
-def test_latencies_of_several_slots_are_told_together():
-    """A slot with many messages counts for more; none tell nothing."""
+def test_latencies_of_several_slots_are_combined():
+    """Each slot counts by its messages; without slots the quantile is None."""
     model = Model([1, 1], controller(2))
     model.run(2)
     slots = list(model.controller.history)
@@ -20,7 +20,7 @@ def test_latencies_of_several_slots_are_told_together():
 
 
 def test_the_history_reads_as_it_was_written(tmp_path):
-    """JSON lines, shares that add up, latencies, hot keys."""
+    """Slots have shares that add up, latencies, hot keys and backlogs."""
     store = ControlStore(tmp_path)
     model = Model([1, 0.5], controller(2, store=store))
     model.run(3)
@@ -31,4 +31,4 @@ def test_the_history_reads_as_it_was_written(tmp_path):
     assert 1.06 == pytest.approx(slots[0].p99, rel=0.06)
     assert slots[0].imbalance > slots[-1].imbalance
     fast, slow = (worker.backlog for worker in slots[0].workers)
-    assert 0 == fast < slow, "the slower one still has messages when the mean worker has none"
+    assert 0 == fast < slow, "the slow worker has messages left when the mean worker has none"

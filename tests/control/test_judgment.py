@@ -1,4 +1,4 @@
-"""What workers did, and what is decided about it, without a control loop around it."""
+"""The measured work of workers, and the decisions about it, without a control loop."""
 
 import numpy as np
 import pytest
@@ -18,20 +18,20 @@ amounts = st.lists(st.integers(1, 1000), min_size=WORKERS, max_size=WORKERS)
 
 
 def work(rows, busy, version=0):
-    """What workers did in a micro-batch that lasted as long as its busiest worker."""
+    """Return the work in a micro-batch that lasts as long as its busiest worker."""
     rows, busy = np.array(rows, float), np.array(busy, float)
     nothing = np.zeros(WORKERS)
     return BatchWork(rows, busy, nothing, nothing, version, float(busy.max()))
 
 
 def delegated(rules):
-    """Workers that all own as many virtual workers."""
+    """Return the owners of an equal assignment."""
     return DelegatedOwners(rules, rules.source(Assignment.equal(WORKERS, EACH)), WORKERS)
 
 
 @given(amounts, amounts, st.integers(1, 5))
 def test_work_is_rescaled_in_proportion_to_virtual_workers(rows, busy, factor):
-    """With as many virtual workers as then, it is what the worker did."""
+    """With the same number of virtual workers, the work does not change."""
     for then, now, scale in (([5] * WORKERS,) * 2 + (1,), ([2] * 4, [2 * factor] * 4, factor)):
         measured = MeasuredWork(WORKERS)
         measured.add(work(rows, busy), then, now)
@@ -43,7 +43,7 @@ def test_work_is_rescaled_in_proportion_to_virtual_workers(rows, busy, factor):
 
 @given(amounts, amounts)
 def test_a_plan_keeps_the_messages_and_the_speeds(rows, busy):
-    """As many messages in all, and as many seconds for each."""
+    """Neither the total number of messages nor the seconds per message change."""
     measured = MeasuredWork(WORKERS)
     measured.add(work(rows, busy), [EACH] * WORKERS, [EACH] * WORKERS)
     owners = np.repeat(np.arange(WORKERS, dtype=np.int32), EACH)
@@ -55,7 +55,7 @@ def test_a_plan_keeps_the_messages_and_the_speeds(rows, busy):
 
 
 def test_the_speed_of_a_worker_without_rows_is_unknown():
-    """Unless the plan has nothing for it."""
+    """It is known if the plan has no messages for the worker, because the speed does not matter."""
     measured = MeasuredWork(2)
     nothing = np.zeros(2)
     done = BatchWork(np.array([9.0, 0.0]), np.array([1.0, 0.0]), nothing, nothing, 0, 1.0)
@@ -87,7 +87,7 @@ def test_the_moves_are_the_changes_of_owners(rules, slots, drained):
 
 @pytest.mark.parametrize("rules", RULES, ids=repr)
 def test_a_slow_worker_gives_to_the_others(rules):
-    """Whatever the rules: nobody else gives, and it takes nothing."""
+    """With all rules, only the slow worker gives, and it takes none."""
     judgment = delegated(rules)
     moves = []
     for slot in range(1, 4):
@@ -102,7 +102,7 @@ def test_a_slow_worker_gives_to_the_others(rules):
 @pytest.mark.parametrize("rules", RULES, ids=repr)
 @pytest.mark.parametrize("unit", [1 / 1024, 1, 1024])
 def test_a_slot_may_have_any_length(rules, unit):
-    """Seconds or days: the same shares of busy time lead to the same moves."""
+    """The same ratios of busy times lead to the same states, in seconds or days."""
     judgment = delegated(rules)
     judgment.add(work([6, 6, 6, 6], np.array([512, 128, 128, 128]) * unit))
     assert ["busy", "idle", "idle", "idle"] == judgment.decide(1).states
@@ -110,7 +110,7 @@ def test_a_slot_may_have_any_length(rules, unit):
 
 @given(amounts)
 def test_fixed_owners_never_move(busy):
-    """Each virtual worker is a task, and all workers have as many."""
+    """Each virtual worker is a task, and all workers have the same number."""
     fixed = FixedOwners(WORKERS, EACH)
     fixed.add(work(busy, busy))
     decision = fixed.decide(1, drained={0})

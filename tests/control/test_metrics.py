@@ -1,4 +1,4 @@
-"""Who is answered when metrics are asked for."""
+"""The Prometheus metrics of a stream, and the requests that the server answers."""
 
 import socket
 from http import HTTPStatus
@@ -14,14 +14,14 @@ from tests.control.model import ROWS, Model, controller
 
 @pytest.fixture(scope="module")
 def port():
-    """Of a server of this machine alone, with one name more."""
+    """The port of a local server that has one more name."""
     with MetricsServer(list, port=0, names=["metrics.example"]) as server:
         yield server.port
 
 
 @pytest.mark.parametrize("host", [*OURS, "metrics.example:9100"])
-def test_this_machine_is_answered(port, host):
-    """By any name of it, and by those that were given."""
+def test_requests_for_known_hosts_are_answered(port, host):
+    """The known hosts are the loopback names and the given names."""
     answer = ask(port, "/metrics", host)
     assert HTTPStatus.OK == answer.status
     assert b"steelyard_slots_total 0.0" in answer.body
@@ -29,22 +29,22 @@ def test_this_machine_is_answered(port, host):
 
 @pytest.mark.parametrize("path", ["/metrics", "/"])
 @pytest.mark.parametrize("host", [*OTHERS, *MALFORMED])
-def test_others_are_refused(port, path, host):
-    """A site can make its name lead to this machine: then its pages ask with that name."""
+def test_requests_for_other_hosts_are_refused(port, path, host):
+    """A website can point its name at this machine; its pages then send that name as the host."""
     answer = ask(port, path, host)
     assert HTTPStatus.FORBIDDEN == answer.status
     assert REFUSAL == answer.body.decode()
     assert answer.headers["Content-Type"].startswith("text/plain")
 
 
-def test_a_refusal_is_no_news(port, capfd):
-    """What others ask for is not on the terminal, where a table may be shown."""
+def test_a_refused_request_is_not_logged(port, capfd):
+    """The terminal may show a table, so the server prints nothing."""
     ask(port, "/\x1b[31m", "evil.example")
     assert ("", "") == capfd.readouterr()
 
 
-def test_ports_that_cannot_be_used():
-    """One sentence before anything is served."""
+def test_unusable_ports_are_rejected():
+    """A port outside the valid range, and a port that is in use."""
     with pytest.raises(ValueError, match="port must be a whole number, from 0 to 65,535, got -1"):
         MetricsServer(list, port=-1)
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -53,16 +53,14 @@ def test_ports_that_cannot_be_used():
             MetricsServer(list, port=used)
 
 
-def test_a_server_that_is_closed_is_gone():
-    """Its port can be used again."""
+def test_the_port_of_a_closed_server_can_be_used_again():
     with MetricsServer(list, port=0) as server:
         assert HTTPStatus.OK == ask(server.port, "/metrics", "localhost").status
     with MetricsServer(list, port=server.port) as again:
         assert again.port == server.port
 
 
-def test_prometheus_is_told_of_the_newest_slot():
-    """On request, on this machine only, until it is closed."""
+def test_the_metrics_are_those_of_the_newest_slot():
     loop = controller(2)
     Model([1, 0.5], loop).run(2)
     with (

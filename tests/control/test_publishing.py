@@ -1,4 +1,4 @@
-"""Versions that are published, and a control path that cannot be written."""
+"""Publishing versions, also to a control path that cannot be written."""
 
 from itertools import pairwise
 
@@ -12,22 +12,22 @@ from steelyard.dashboard.simulated import quiet_slot
 
 
 def owned_by(worker):
-    """Four virtual workers of one worker."""
+    """Return the owners of four virtual workers of one worker."""
     return np.full(4, worker, np.int32)
 
 
 @given(st.lists(st.integers(0, 2), min_size=1))
-def test_the_number_grows_with_every_change_and_never_without(workers):
-    """A number names one plan and one assignment."""
+def test_the_number_increases_exactly_with_every_change(workers):
+    """A number identifies one plan and one assignment."""
     publisher = Publisher(None)
     numbers = [publisher.publish(None, owned_by(worker)).number for worker in workers]
     changes = [now != before for before, now in pairwise(workers)]
     assert [1, *(1 + np.cumsum(changes, dtype=int)).tolist()] == numbers
-    assert publisher.version.says(None, owned_by(workers[-1]))
+    assert publisher.version.matches(None, owned_by(workers[-1]))
 
 
-def test_numbers_go_on_after_those_on_the_path(tmp_path):
-    """Also if another process has published meanwhile, or a version was lost."""
+def test_numbers_continue_after_those_on_the_path(tmp_path):
+    """The next number is free even if another process published a version or a version was lost."""
     first, second = (Publisher(ControlStore(tmp_path)) for _ in range(2))
     numbers = [
         publisher.publish(None, owned_by(worker)).number
@@ -40,7 +40,7 @@ def test_numbers_go_on_after_those_on_the_path(tmp_path):
 
 
 def test_a_version_that_fits_is_continued(tmp_path):
-    """Otherwise a new one is published, unless a query uses the path."""
+    """Otherwise a new version is published, unless a query uses the path."""
     store = ControlStore(tmp_path)
     Publisher(store).begin(None, None, owned_by(0))
     same, other, refused = (Publisher(store) for _ in range(3))
@@ -54,16 +54,16 @@ def test_a_version_that_fits_is_continued(tmp_path):
     assert 2 == store.latest()
 
 
-def test_each_failure_is_logged_once_until_it_is_over(tmp_path, caplog):
-    """Slots go on in memory; the next failure after a success is logged again."""
+def test_only_the_first_of_several_failures_is_logged(tmp_path, caplog):
+    """Slots are still kept in memory. A failure after a success is logged again."""
     publisher = Publisher(ControlStore(tmp_path))
-    in_the_way = tmp_path / "learned.json"
+    obstacle = tmp_path / "learned.json"
     for slot in range(1, 9):
         if slot in (1, 5):
-            in_the_way.unlink(missing_ok=True)
-            in_the_way.mkdir()
+            obstacle.unlink(missing_ok=True)
+            obstacle.mkdir()
         if slot == 4:
-            in_the_way.rmdir()
+            obstacle.rmdir()
         publisher.record(quiet_slot(slot, [2]), {"slots": slot})
     assert 2 == caplog.text.count("the file learned.json cannot be written")
     assert list(range(1, 9)) == [slot.slot for slot in publisher.history]

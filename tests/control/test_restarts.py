@@ -1,4 +1,4 @@
-"""Controllers that start again, lose files, or cannot write them."""
+"""Controllers that restart, lose files, or cannot write them."""
 
 import shutil
 
@@ -9,20 +9,20 @@ from steelyard.control.store import ControlStore
 from tests.control.model import BUCKETS, ROWS, Model, controller, zipf
 
 
-def test_a_restart_goes_on_where_it_stopped(tmp_path):
-    """Plan and assignment are those that were learned, so the version is; then numbers go on."""
+def test_a_restarted_controller_resumes(tmp_path):
+    """It has the same plan, assignment and version, and continues the numbers of slots."""
     speeds = [1, 1, 1, 0.3]
     before = controller(4, store=ControlStore(tmp_path))
     Model(speeds, before, zipf(1.0)).run(15)
     after = controller(4, store=ControlStore(tmp_path))
-    assert after.version.says(before.version.plan, before.version.owners)
+    assert after.version.matches(before.version.plan, before.version.owners)
     assert after.version.number == before.version.number
     assert min(Model(speeds, after, zipf(1.0)).run(5)) > 0.93
     assert 16 == after.history[0].slot
 
 
-def test_other_workers_after_a_restart(tmp_path):
-    """The counts are still good for as many tasks as there are now."""
+def test_counts_are_kept_with_another_number_of_workers(tmp_path):
+    """A restart with more workers makes a plan from the saved counts."""
     store = ControlStore(tmp_path)
     first = Controller(4, 2, delegation=False, buckets=BUCKETS, store=store)
     Model([1] * 8, first, zipf(1.4)).run(3)
@@ -32,7 +32,7 @@ def test_other_workers_after_a_restart(tmp_path):
 
 
 def test_lost_files_are_published_again(tmp_path):
-    """A slot after the folder was removed sources have a version to follow."""
+    """One slot after the folder was removed, sources have a version to follow."""
     store = ControlStore(tmp_path / "control")
     model = Model([1, 1], controller(2, store=store))
     model.run(3)
@@ -42,8 +42,8 @@ def test_lost_files_are_published_again(tmp_path):
     assert store.latest() == model.controller.version.number
 
 
-def test_a_path_that_is_in_use_is_not_written_to(tmp_path):
-    """Before a query has claimed it, which a second one cannot."""
+def test_a_controller_does_not_write_to_a_path_in_use(tmp_path):
+    """A second query cannot claim the path, so it must not publish a version."""
     store = ControlStore(tmp_path)
     first = Model([1, 0.5], controller(2, store=store))
     first.run(2)
@@ -55,8 +55,8 @@ def test_a_path_that_is_in_use_is_not_written_to(tmp_path):
     assert resumed.version.number == store.latest()
 
 
-def test_totals_go_on_over_restarts(tmp_path):
-    """Although only the last slots are remembered."""
+def test_totals_include_earlier_runs(tmp_path):
+    """Messages, moves and slots are counted since the control path was created."""
     store = ControlStore(tmp_path)
     first = Model([1, 0.5], controller(2, store=store))
     first.run(3)
@@ -83,21 +83,21 @@ def test_totals_go_on_over_restarts(tmp_path):
     ],
 )
 @pytest.mark.parametrize("delegation", [True, False])
-def test_learned_files_of_a_wrong_shape_are_ignored(tmp_path, caplog, learned, delegation):
-    """With a warning, unless they say nothing about this stream: the query starts as new."""
+def test_a_malformed_learned_file_is_ignored(tmp_path, caplog, learned, delegation):
+    """The query starts as new, and logs a warning if it needs the malformed part."""
     store = ControlStore(tmp_path)
     store.prepare()
     store.save_learned(learned)
     loop = Controller(2, 10, delegation=delegation, store=store, buckets=BUCKETS)
     fresh = Controller(2, 10, delegation=delegation, buckets=BUCKETS)
-    assert fresh.version.says(loop.version.plan, loop.version.owners)
+    assert fresh.version.matches(loop.version.plan, loop.version.owners)
     if "source" not in learned or delegation:
         assert "learned.json cannot be understood" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["versions", "learned.json", "history.jsonl", "all"])
-def test_a_path_that_cannot_be_written_any_more_does_not_stop_the_loop(tmp_path, caplog, name):
-    """Something is in the way of a file: one warning for each kind, and slots go on."""
+def test_an_unwritable_path_does_not_stop_the_control_loop(tmp_path, caplog, name):
+    """There is one warning for each kind of file, and slots continue."""
     store = ControlStore(tmp_path / "control")
     store.prepare()
     model = Model([1, 0.5], controller(2, store=store))
@@ -118,7 +118,7 @@ def test_a_path_that_cannot_be_written_any_more_does_not_stop_the_loop(tmp_path,
         path.unlink()
     assert (3 if name == "all" else 1) == caplog.text.count("cannot be written")
     model.run(1)
-    assert store.newest().says(model.controller.version.plan, model.controller.version.owners)
+    assert store.newest().matches(model.controller.version.plan, model.controller.version.owners)
     assert ControlStore(store.address).is_identified_by(store.identity)
     assert store.history()
     assert store.learned()["slots"] == 6

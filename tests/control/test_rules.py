@@ -1,4 +1,4 @@
-"""A control loop with other rules of delegation than its own."""
+"""A control loop with other delegation rules than the default."""
 
 import json
 import logging
@@ -17,7 +17,10 @@ SLOW = {6, 7}
 
 
 def model(rules, **settings):
-    """Eight workers, two of them slow, with few virtual workers: the paper moves one at a time."""
+    """Return a model of eight workers, two of them slow, with few virtual workers.
+
+    The paper's rules move one at a time, so few virtual workers converge faster.
+    """
     loop = controller(8, virtual_workers=20, rules=rules, **settings)
     return Model(SPEEDS, loop, zipf(1.0), rows=20_000)
 
@@ -33,17 +36,17 @@ def model(rules, **settings):
 )
 @pytest.mark.parametrize("foresees", [True, False])
 def test_the_papers_rules_move_virtual_workers_from_slow_workers(rules, foresees):
-    """One for each pair and slot, until the slow workers are as busy as the others."""
+    """Each pair moves one virtual worker per slot, until all workers are equally busy."""
     running = model(rules, foresees=foresees)
     used = running.run(20)
     history = list(running.controller.history)
-    early = history[1:7]  # in the first slot there is no plan yet, and hot keys decide
+    early = history[1:7]  # without the first slot, which has no plan, so hot keys dominate
     moves = [len(slot.moves) for slot in early]
     assert max(moves) == len(SLOW)
     assert sum(moves) >= len(SLOW) * len(early) - 1
     assert SLOW == {giver for slot in early for _, giver, _ in slot.moves}
     takers = [taker for slot in early for _, _, taker in slot.moves]
-    # A worker that was idle in the first slot keeps its place in the queue, as published.
+    # A worker that is idle in the first slot keeps its place in the queue, as published.
     assert sum(taker in SLOW for taker in takers) <= 1
     owned = [worker.virtual_workers for worker in history[-1].workers]
     assert max(owned[6:]) <= 10
@@ -53,7 +56,7 @@ def test_the_papers_rules_move_virtual_workers_from_slow_workers(rules, foresees
 
 
 @pytest.mark.parametrize("rules", [PaperRules(), SteadyRules()], ids=["paper", "steady"])
-def test_rules_resume_from_what_they_saved(tmp_path, rules, caplog):
+def test_rules_resume_from_their_saved_state(tmp_path, rules, caplog):
     """The version, the assignment and the pairing of workers are the same."""
     first = model(rules, store=ControlStore(tmp_path))
     first.run(5)
@@ -79,7 +82,7 @@ def test_rules_resume_from_what_they_saved(tmp_path, rules, caplog):
     ids=["paper, steady", "steady, paper", "default, paper", "paper, default"],
 )
 def test_other_rules_start_from_the_saved_assignment(tmp_path, caplog, before, after):
-    """Slots, totals and counts go on as well; a warning names what was not used."""
+    """Slots, totals and counts continue too; a warning names the part that is not used."""
     first = model(before, store=ControlStore(tmp_path))
     first.run(6)
     owners = first.controller.version.owners

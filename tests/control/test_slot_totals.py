@@ -1,4 +1,4 @@
-"""The sums of a slot, whatever order reports come in."""
+"""The sums of a slot, for reports in any order."""
 
 import numpy as np
 from hypothesis import given
@@ -40,7 +40,7 @@ source_reports = st.lists(
 
 
 def totals_of(*batches):
-    """The totals of micro-batches of one second, numbered from 0."""
+    """Return the totals of micro-batches of one second, numbered from 0."""
     totals = SlotTotals(WORKERS, TASKS, BUCKETS)
     for number, (sources, workers) in enumerate(batches):
         totals.add(number, 1.0, sources, workers)
@@ -48,7 +48,7 @@ def totals_of(*batches):
 
 
 def sums(totals):
-    """Everything that can be read from totals."""
+    """Return all results of totals."""
     states, owned = ["normal"] * WORKERS, [TASKS] * WORKERS
     slots = totals.worker_slots(states, owned)
     return totals.counts.tolist(), slots, totals.hot_keys(), totals.working
@@ -56,7 +56,7 @@ def sums(totals):
 
 @given(source_reports, worker_reports, st.randoms())
 def test_order_and_repetition_change_nothing(sources, workers, random):
-    """An executor that is lost runs tasks again, and their reports come twice."""
+    """If an executor is lost, tasks are repeated and their reports arrive twice."""
     again = sources + sources, workers + workers
     for reports in again:
         random.shuffle(reports)
@@ -64,8 +64,8 @@ def test_order_and_repetition_change_nothing(sources, workers, random):
 
 
 @given(source_reports, worker_reports)
-def test_nothing_is_lost_and_nothing_is_added(sources, workers):
-    """The sums are those of the reports; the sums by worker are those of its tasks."""
+def test_totals_are_the_sums_of_the_reports(sources, workers):
+    """The sums of a worker are those of its tasks."""
     totals = totals_of((sources, workers))
     assert sum(report.rows for report in workers) == totals.messages
     assert sum(report.counts.sum() for report in sources) == totals.counts.sum()
@@ -77,7 +77,7 @@ def test_nothing_is_lost_and_nothing_is_added(sources, workers):
 
 @given(source_reports, worker_reports, st.sampled_from([-1, 1, 7]))
 def test_reports_of_other_micro_batches_are_ignored(sources, workers, batch):
-    """Late or early: only the version that nobody followed is left."""
+    """Late and early reports change neither the sums nor the version."""
     totals = SlotTotals(WORKERS, TASKS, BUCKETS)
     work = totals.add(batch, 1.0, sources, workers)
     assert 0 == totals.messages == totals.counts.sum() == work.version
@@ -85,7 +85,7 @@ def test_reports_of_other_micro_batches_are_ignored(sources, workers, batch):
 
 @given(worker_reports)
 def test_micro_batches_add_up(workers):
-    """Twice the same work in two micro-batches: twice the sums, and the same maxima."""
+    """Two micro-batches with the same work have twice the sums and the same maxima."""
     later = [WorkerReport.from_json(w.to_json().replace("[0", "[1", 1)) for w in workers]
     once, twice = totals_of(([], workers)), totals_of(([], workers), ([], later))
     assert (2 * once.rows).tolist() == twice.rows.tolist()
@@ -96,7 +96,7 @@ def test_micro_batches_add_up(workers):
 
 
 def test_workers_that_do_not_exist_are_ignored():
-    """As are counts of another number of buckets."""
+    """Counts for another number of buckets are ignored too."""
     workers = [WorkerReport(0, worker, 10, 1.0) for worker in (-1, 0, WORKERS * TASKS)]
     totals = totals_of(([SourceReport(0, 0, 0, np.ones(BUCKETS + 1, np.float32))], workers))
     assert (10, 0) == (totals.messages, totals.counts.sum())

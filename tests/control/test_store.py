@@ -1,4 +1,4 @@
-"""The control path: versions, pins, history, one query at a time."""
+"""The control path: versions, pins, the history and the owner."""
 
 import json
 
@@ -16,24 +16,24 @@ from tests.control.model import version
 
 @pytest.fixture(params=["folder", "remote"])
 def address(request, tmp_path):
-    """A control path of each kind: files can be linked, or not."""
+    """A control path of each kind: on a disk, and on an object store."""
     return tmp_path if request.param == "folder" else request.getfixturevalue("remote")
 
 
 def versions(address):
-    """The numbers of the versions that are there."""
+    """Return the numbers of all versions on a path."""
     return sorted(
         int(name.removesuffix(".json")) for name in files_at(address).list_folder("versions")
     )
 
 
-def test_a_version_comes_back_as_it_was(address):
-    """Plan and owners, under a pin that names this content."""
+def test_a_published_version_can_be_read(address):
+    """The pin leads to the same plan and owners."""
     store = ControlStore(address)
     plan = Planner(4, buckets=16).update(np.arange(16) ** 3)
     store.publish(ControlVersion(1, plan, np.array([0, 0, 1, 1], np.int32)))
     found = ControlStore(address).pinned(store.pin_newest())
-    assert found.says(plan, np.array([0, 0, 1, 1], np.int32))
+    assert found.matches(plan, np.array([0, 0, 1, 1], np.int32))
     assert found.fits(4, 16, 2)
 
 
@@ -47,15 +47,15 @@ def test_a_version_for_other_numbers_does_not_fit():
     assert not ControlVersion(1, plan, np.array([0, 0, -1, 1], np.int32)).fits(4, 16, 2)
 
 
-def test_without_a_version_there_is_nothing_to_follow(address):
-    """Which is a pin too: all tasks agree on it."""
+def test_a_path_without_versions_has_a_pin_too(address):
+    """All tasks agree that there is no version."""
     store = ControlStore(address)
     assert NO_VERSION == store.pin_newest()
     assert store.pinned(NO_VERSION) is None
     assert store.newest() is None
 
 
-def test_a_pin_holds_whatever_is_published_later(address):
+def test_a_pin_does_not_change_when_versions_are_published(address):
     """All tasks of a micro-batch follow one version while the driver writes others."""
     store = ControlStore(address)
     store.publish(version(1))
@@ -65,8 +65,8 @@ def test_a_pin_holds_whatever_is_published_later(address):
     assert (1, 8) == (store.pinned(pin).number, store.newest().number)
 
 
-def test_a_pin_that_is_not_there_is_an_error(address):
-    """Lost, or another version of the same number: never another version instead."""
+def test_a_lost_version_is_an_error(address):
+    """A task never follows another version instead, not even one with the same number."""
     store, files = ControlStore(address), files_at(address)
     store.publish(version(1))
     pin = store.pin_newest()
@@ -79,8 +79,8 @@ def test_a_pin_that_is_not_there_is_an_error(address):
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b"[1, 2]", b'{"number": 2}'])
-def test_a_damaged_version_is_passed_over(tmp_path, damage):
-    """The newest one that can be read is followed."""
+def test_a_damaged_version_is_skipped(tmp_path, damage):
+    """Tasks follow the newest version that can be read."""
     store = ControlStore(tmp_path)
     store.publish(version(1))
     (tmp_path / "versions/000000002.json").write_bytes(damage)
@@ -89,15 +89,15 @@ def test_a_damaged_version_is_passed_over(tmp_path, damage):
 
 @given(st.integers(0, 2**31 - 1), st.integers(0, 2**32 - 1))
 def test_a_pin_is_one_long(number, checksum):
-    """Which Spark carries: a signed number of 64 bits."""
+    """Spark carries the pin as a signed 64-bit integer."""
     pin = Pin(number, checksum)
     assert pin == Pin.from_long(pin.to_long())
     assert 0 <= pin.to_long() < 2**63
 
 
 @pytest.mark.parametrize("name", ["1763450000000.json", "9999999999.json", "7.json", "x.json"])
-def test_a_file_that_is_no_version_is_left_alone(tmp_path, name):
-    """Whatever its name says, the next version has the next number, and tasks can name it."""
+def test_files_that_are_not_versions_are_ignored(tmp_path, name):
+    """They change no number of a version, and are not removed."""
     store = ControlStore(tmp_path)
     store.prepare()
     store.publish(version(1))
@@ -111,7 +111,7 @@ def test_a_file_that_is_no_version_is_left_alone(tmp_path, name):
 
 
 def test_the_newest_versions_are_kept(address):
-    """A micro-batch that pinned one of them finds it."""
+    """A micro-batch that pinned one of them can read it."""
     store = ControlStore(address)
     for number in range(1, 31):
         store.publish(version(number))
@@ -119,8 +119,8 @@ def test_the_newest_versions_are_kept(address):
     assert list(range(23, 31)) == versions(address)
 
 
-def test_the_history_does_not_grow_for_ever(address, monkeypatch):
-    """The newest lines stay, whoever wrote them."""
+def test_the_history_has_a_limited_length(address, monkeypatch):
+    """The newest lines are kept, also those of earlier stores."""
     monkeypatch.setattr("steelyard.control.store._KEPT_LINES", 5)
     monkeypatch.setattr("steelyard.control.store._KEPT_LINES_REWRITTEN", 5)
     for number in range(23):
@@ -132,8 +132,8 @@ def test_the_history_does_not_grow_for_ever(address, monkeypatch):
         assert min(number + 1, 5) <= len(lines) <= 10
 
 
-def test_a_line_that_was_cut_off_takes_no_other_with_it(address):
-    """A driver that died while it wrote one: what the next driver writes can be read."""
+def test_a_truncated_line_does_not_damage_the_next_line(address):
+    """A driver was killed while it wrote a line; the lines of the next driver can be read."""
     ControlStore(address).add_history("1")
     files = files_at(address)
     files.replace("history.jsonl", files.read_text("history.jsonl") + '{"cut')
@@ -143,14 +143,13 @@ def test_a_line_that_was_cut_off_takes_no_other_with_it(address):
     assert ["1", "2", "3"] == store.history()
 
 
-def test_lines_that_are_not_text_are_left_out(tmp_path):
-    """Those before and after them are there."""
+def test_lines_that_are_not_text_are_skipped(tmp_path):
     (tmp_path / "history.jsonl").write_bytes(b"1\n\xff\xfe\n2\n")
     assert ["1", "2"] == ControlStore(tmp_path).history()
 
 
-def test_a_second_query_is_refused(address):
-    """In a sentence that says what to do, and no secrets; the first may come again, or leave."""
+def test_a_second_query_is_rejected(address):
+    """The message says what to do, without secrets. The first query may claim and release again."""
     store = ControlStore(address)
     assert "" == store.owner()
     store.claim("first")
@@ -158,9 +157,9 @@ def test_a_second_query_is_refused(address):
     assert "first" == store.owner()
     with pytest.raises(
         ValueError, match="in use by the query first; give each query a path"
-    ) as told:
+    ) as raised:
         store.claim("second")
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)
     store.release("second")
     with pytest.raises(ValueError, match="remove the file"):
         store.claim("second")
@@ -168,8 +167,8 @@ def test_a_second_query_is_refused(address):
     store.claim("second")
 
 
-def test_what_was_learned_and_drained_is_remembered(address):
-    """And what nobody wrote, or nobody can read, is nothing."""
+def test_the_learned_state_and_drained_workers_are_saved(address):
+    """Files that do not exist or cannot be read count as empty."""
     store, files = ControlStore(address), files_at(address)
     store.prepare()
     assert store.learned() is None
@@ -190,7 +189,7 @@ def test_what_was_learned_and_drained_is_remembered(address):
 
 @pytest.mark.parametrize("damage", [b"\xff\xfe", b"", b"\n"])
 def test_a_damaged_owner_is_replaced(tmp_path, damage):
-    """It names no query, so nobody is disturbed; later queries are refused as ever."""
+    """It names no query. Later queries are rejected as usual."""
     store = ControlStore(tmp_path)
     (tmp_path / "owner").write_bytes(damage)
     store.claim("first")
@@ -199,8 +198,7 @@ def test_a_damaged_owner_is_replaced(tmp_path, damage):
         store.claim("second")
 
 
-def test_drained_workers_of_a_wrong_shape_are_none(tmp_path):
-    """Whatever somebody wrote there."""
+def test_malformed_drained_workers_are_ignored(tmp_path):
     for text in ("5", '["a"]', "[[1]]", "null", json.dumps([2, 3])):
         (tmp_path / "drained.json").write_text(text)
         found = ControlStore(tmp_path).drained()

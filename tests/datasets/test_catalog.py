@@ -1,4 +1,4 @@
-"""The data sets are what the paper's table says, and the same however they are cut."""
+"""The data sets agree with the paper's table, and do not depend on how they are split."""
 
 from itertools import pairwise
 
@@ -24,7 +24,7 @@ MESSAGES = 400_000
     ],
 )
 def test_hottest_keys_have_their_share(name, shares):
-    """In the shape, and within 4 sigma in what is drawn."""
+    """The share is exact in the distribution, and within 4 sigma in a random draw."""
     shape = datasets.named(name).shape
     drawn = shape.draw(0, MESSAGES, seed=3)
     for first, share in shares.items():
@@ -35,8 +35,8 @@ def test_hottest_keys_have_their_share(name, shares):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "keys"), [("wp", 2_901_625), ("wp-steep", 2_903_226)])
-def test_a_day_has_as_many_different_keys_as_the_paper_says(name, keys):
-    """2.9 million in 22 million messages."""
+def test_a_day_has_the_number_of_keys_in_the_paper(name, keys):
+    """The 22 million messages have 2.9 million different keys."""
     day = datasets.named(name)
     seen = np.zeros(day.keys, bool)
     for chunk in day.chunks():
@@ -52,7 +52,7 @@ def test_a_day_has_as_many_different_keys_as_the_paper_says(name, keys):
     st.none() | st.integers(1, 500),
 )
 def test_parts_make_up_the_whole(name, messages, cuts, seed, drift):
-    """Cut anywhere, the same messages at the same times."""
+    """A stream that is split anywhere has the same messages at the same times."""
     fraction = messages / datasets.named(name).messages
     stream = datasets.named(name, fraction=fraction, seed=seed, drift=drift)
     assert stream.messages == messages
@@ -67,8 +67,8 @@ def test_parts_make_up_the_whole(name, messages, cuts, seed, drift):
 
 
 @given(st.floats(0, 3), st.floats(0, 20), st.integers(1, 3000), st.integers(0, 2**32))
-def test_draws_are_those_of_a_search_in_the_sums(exponent, shift, ranks, seed):
-    """The compiled draw with its guide finds what a plain search finds."""
+def test_draws_agree_with_a_plain_search(exponent, shift, ranks, seed):
+    """The compiled draw with its guide finds the same ranks as a binary search."""
     law = PowerLaw(exponent, shift)
     shape = RankShape(ranks, law)
     bits = mix64(mix64(np.arange(50, 550, dtype=np.uint64) ^ seed_mask(seed))) >> np.uint64(11)
@@ -78,8 +78,8 @@ def test_draws_are_those_of_a_search_in_the_sums(exponent, shift, ranks, seed):
 
 
 @pytest.mark.parametrize("exponent", [0.5, 0.95, 1.0, 1.067, 1.316, 2.0])
-def test_tail_has_the_weight_of_its_ranks(exponent):
-    """The closed form equals the sum, and draws from the tail are spread as the sum is."""
+def test_the_tail_has_the_weight_of_its_ranks(exponent):
+    """The closed form equals the sum, and draws from the tail follow the same distribution."""
     law = PowerLaw(exponent, shift=3, scale=7)
     last = TABLE + 200_000
     weights = law(np.arange(TABLE + 1, last + 1))
@@ -91,8 +91,8 @@ def test_tail_has_the_weight_of_its_ranks(exponent):
     assert np.quantile(drawn, [0.25, 0.5, 0.75]) == pytest.approx(quarters, abs=3000)
 
 
-def test_hot_keys_change_where_they_drift():
-    """After so many messages another key is the hottest."""
+def test_hot_keys_change_with_drift():
+    """The 50 hottest keys are different after each `drift` messages."""
     stream = datasets.named("zf", skew=1.0, fraction=0.04, drift=20_000)
     hottest = [
         np.argsort(np.bincount(stream.part(first, 20_000).keys, minlength=stream.keys))[-50:]
@@ -103,7 +103,7 @@ def test_hot_keys_change_where_they_drift():
 
 
 def test_hours_have_their_rates():
-    """The day's peak hour has 1.38 of the mean."""
+    """The messages of each hour follow `DAILY_RATE`, and a steady data set has equal intervals."""
     day = datasets.named("wp", fraction=0.01)
     times = np.concatenate([chunk.times for chunk in day.chunks()])
     by_hour = np.bincount((times // 3600).astype(int), minlength=24)
@@ -124,7 +124,7 @@ def test_hours_have_their_rates():
         (lambda: datasets.named("zf", seed=-1), "seed must be a whole number"),
     ],
 )
-def test_bad_settings_get_a_sentence(make, sentence):
-    """What was given, and what is allowed."""
+def test_bad_settings_are_refused(make, sentence):
+    """The error message names the given value and the allowed values."""
     with pytest.raises(ValueError, match=sentence):
         make()

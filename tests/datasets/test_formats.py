@@ -21,7 +21,7 @@ TIMED_KEYS = st.lists(st.tuples(TIMES, WORDS))
 CSV = CsvRows(("place", "user", "when"), key="user", time="when")
 PARSERS = [Wikibench(), TimedWords(), CSV, CsvRows(("user",), key="user")]
 
-# Bits of which all formats are made, and some that spoil them.
+# Pieces that all formats consist of, and pieces that make a line malformed.
 BITS = st.sampled_from(
     b'1|17|2.5|1e9|1e999|-1|nan|inf|.5|1_0|-|save|http://a.org/|\t|\t| | |  |,|,|"|""|\r|\v|\x00'
     b"|caf\xc3\xa9|\xc2\xa0|\xff|\xed\xa0\x80|\xef\xbb\xbf|99999999999".split(b"|")
@@ -61,13 +61,13 @@ LINES = st.one_of(
 
 
 def plain_number(text):
-    """The number that a text is, if it is a time."""
+    """Return the number in a text, or None if the text is not a valid time."""
     number = float(text) if NUMBER.fullmatch(text) else math.inf
     return number if math.isfinite(number) else None
 
 
 def plain_wikibench(text):
-    """The one message of a line, or None."""
+    """Return the message of a line in a list, or None for a malformed line."""
     if any(c in text for c in "\t\n\v\f\r") or text.count(" ") != 3:
         return None
     counter, seconds, url, flag = text.split(" ")
@@ -77,7 +77,7 @@ def plain_wikibench(text):
 
 
 def plain_words(text):
-    """The messages of a line, or None."""
+    """Return the messages of a line, or None for a malformed line."""
     if any(c in text for c in "\n\v\f\r") or text.count("\t") != 1:
         return None
     seconds, rest = text.split("\t")
@@ -87,7 +87,7 @@ def plain_words(text):
 
 
 def plain_csv(rows, text):
-    """The one message of a row, none for an empty line, or None."""
+    """Return the message of a row in a list, [] for an empty line, None for a malformed line."""
     if not text:
         return []
     if text.endswith("\r"):
@@ -106,7 +106,7 @@ def plain_csv(rows, text):
 
 
 def plain_parse(parser, lines):
-    """Line by line: all messages, the indices of the malformed lines, the number of blanks."""
+    """Return all messages, the indices of malformed lines and the number of blank lines."""
     messages, malformed, blank = [], [], 0
     for index, line in enumerate(lines):
         try:
@@ -128,15 +128,15 @@ def plain_parse(parser, lines):
 
 
 def messages_of(table):
-    """The rows of a table of messages, as tuples."""
+    """Return the rows of a table of messages as tuples."""
     return list(zip(table["time"].to_pylist(), table["key"].to_pylist(), strict=True))
 
 
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
 @given(lines=st.lists(LINES, max_size=20))
 @example(lines=[b"\xef\xbb\xbfOslo,ann,5.5"])
-def test_columns_parse_as_lines_one_by_one(parser, lines):
-    """The parsers and their plain twins agree on every line, good or garbage."""
+def test_a_parser_agrees_with_its_plain_twin(parser, lines):
+    """The parser and a plain Python loop agree on every line, valid or malformed."""
     messages, malformed, blank = plain_parse(parser, lines)
     parsed = parser.parse(pa.array(lines, pa.binary()))
     assert messages == messages_of(parsed.messages)
@@ -148,8 +148,8 @@ def test_columns_parse_as_lines_one_by_one(parser, lines):
 
 
 @given(TIMED_KEYS)
-def test_requests_come_back(messages):
-    """What is written as Wikibench is read as it was."""
+def test_written_requests_are_read_back(messages):
+    """Messages that are written as Wikibench lines are parsed into the same messages."""
     lines = [
         f"{counter} {time!r} {key} {'-' if counter % 2 else 'save'}"
         for counter, (time, key) in enumerate(messages)
@@ -160,8 +160,8 @@ def test_requests_come_back(messages):
 
 
 @given(TIMED_KEYS, st.sampled_from([" ", "   "]))
-def test_words_come_back(messages, space):
-    """What is written as lines of words is read as it was."""
+def test_written_words_are_read_back(messages, space):
+    """Messages that are written as lines of words are parsed into the same messages."""
     lines = [
         f"{time!r}\t{space.join(key for _, key in line)}"
         for time, line in groupby(messages, key=lambda message: message[0])
@@ -172,8 +172,8 @@ def test_words_come_back(messages, space):
 
 
 @given(st.lists(st.tuples(TIMES, TEXT | st.none(), TEXT)))
-def test_rows_come_back(rows):
-    """What Python writes as CSV is read as it was; an empty cell is null."""
+def test_written_csv_rows_are_read_back(rows):
+    """Rows that Python's csv module writes are parsed; an empty cell is null."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerows([place, key, repr(time)] for time, key, place in rows)
@@ -184,8 +184,8 @@ def test_rows_come_back(rows):
 
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
 @given(lines=st.lists(LINES | st.none(), min_size=1, max_size=20), cut=st.integers(0, 20))
-def test_any_array_of_lines_will_do(parser, lines, cut):
-    """Text that only claims to be UTF-8, long offsets, slices and chunks are parsed alike."""
+def test_every_arrow_type_of_lines_is_parsed(parser, lines, cut):
+    """Strings with invalid UTF-8, large offsets, slices and chunks give the same messages."""
     whole = pa.array(lines, pa.binary())
     expected = parser.parse(whole)
     for same in (
@@ -198,8 +198,8 @@ def test_any_array_of_lines_will_do(parser, lines, cut):
     assert lines.count(None) <= expected.malformed
 
 
-def test_nothing_is_parsed_to_nothing():
-    """No lines: no messages, in the right columns."""
+def test_no_lines_give_an_empty_table():
+    """The table has the columns `time` and `key`."""
     for parser in PARSERS:
         for nothing in (pa.array([], pa.string()), pa.chunked_array([], pa.string())):
             parsed = parser.parse(nothing)
@@ -207,8 +207,8 @@ def test_nothing_is_parsed_to_nothing():
             assert (parsed.messages.num_rows, parsed.malformed, parsed.blank) == (0, 0, 0)
 
 
-def test_wide_rows():
-    """Thousands of columns are no hindrance."""
+def test_rows_with_thousands_of_columns_are_parsed():
+    """A row with a missing cell is malformed."""
     columns = tuple(f"c{number}" for number in range(3000))
     rows = CsvRows(columns, key="c2999")
     parsed = rows.parse(pa.array([",".join(columns), ",".join(columns[1:])]))
@@ -217,20 +217,20 @@ def test_wide_rows():
 
 
 def test_one_column_may_hold_keys_and_times():
-    """A column may be both, and may have no name."""
+    """The column of both may have an empty name."""
     parsed = CsvRows.below(b",a", key="", time="").parse(pa.array(["1,b", "2,c"]))
     assert messages_of(parsed.messages) == [(1, "1"), (2, "2")]
 
 
 @pytest.mark.parametrize("header", [b"", b'"user', b"us\xffer", b'"us"er,when'])
-def test_headers_that_are_none(header):
-    """What cannot be a header is shown."""
-    with pytest.raises(ValueError, match="is no header line"):
+def test_an_invalid_header_is_refused(header):
+    """The error message shows the line."""
+    with pytest.raises(ValueError, match="is not a valid header line"):
         CsvRows.below(header, "user")
 
 
-def test_columns_are_found_or_told():
-    """A column that is missing, or there twice, is refused with the names there are."""
+def test_a_missing_or_repeated_column_is_refused():
+    """The error message lists the columns of the file."""
     assert CsvRows.below(b'"a b",c\r', "a b", "c") == CsvRows(("a b", "c"), "a b", "c")
     with pytest.raises(ValueError, match="there is no column 'd'; the columns are: a, c, c"):
         CsvRows.below(b"a,c,c", "a", "d")
@@ -238,8 +238,8 @@ def test_columns_are_found_or_told():
         CsvRows.below(b"a,c,c", "c")
 
 
-def test_formats_have_names():
-    """Every format is found by its name; no other name is."""
+def test_formats_are_found_by_name():
+    """An unknown name is refused, and the error message lists the formats."""
     for known in FORMATS:
         assert named(known.name) is known
     with pytest.raises(ValueError, match="no format is named 'xml'; the formats are: wikibench, "):
@@ -247,8 +247,8 @@ def test_formats_have_names():
 
 
 @given(st.binary(max_size=300) | st.text(max_size=300))
-def test_what_is_shown_is_short_and_printable(text):
-    """Whatever a line holds, its beginning can be printed."""
+def test_the_quoted_start_of_a_line_is_short_and_printable(text):
+    """This holds for any bytes and any text."""
     shown = in_short(text)
     assert shown.isprintable()
     assert len(shown) <= 2 + 60 * len("\\U0010ffff")

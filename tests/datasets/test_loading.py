@@ -34,18 +34,18 @@ CONTENTS = (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A place for files that every example writes anew."""
+    """Return a folder whose files each example overwrites."""
     return tmp_path_factory.mktemp("streams")
 
 
 def lines_of(content):
-    """What the newlines part: nothing follows the last one."""
+    """Split at newlines; a newline at the end starts no line."""
     lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     return lines if lines[-1] else lines[:-1]
 
 
 def file_of(folder, name, content):
-    """A file with that content; for csv, below a header."""
+    """Write a file with this content; a csv file also gets a header."""
     path = folder / name
     path.write_bytes(HEADER + b"\n" + content if name == "csv" else content)
     return path
@@ -53,8 +53,8 @@ def file_of(folder, name, content):
 
 @pytest.mark.parametrize("name", CASES)
 @given(content=CONTENTS)
-def test_a_file_holds_what_its_lines_hold(folder, name, content):
-    """Garbage never fails; every line is messages, or malformed, or (in csv) empty."""
+def test_a_file_gives_the_messages_of_its_lines(folder, name, content):
+    """Any bytes can be loaded; a line has messages, is malformed, or (in csv) is empty."""
     parser, columns = CASES[name]
     lines = lines_of(content) if name != "csv" else lines_of(b"\n" + content)[1:]
     parsed = parser.parse(pa.array(lines, pa.binary()))
@@ -66,8 +66,8 @@ def test_a_file_holds_what_its_lines_hold(folder, name, content):
 
 @pytest.mark.parametrize("name", CASES)
 @given(content=CONTENTS, block=st.integers(1, 80))
-def test_blocks_do_not_matter(folder, name, content, block):
-    """Lines may lie across blocks, or be longer than one."""
+def test_the_size_of_blocks_does_not_change_the_messages(folder, name, content, block):
+    """A line may continue in the next block, or be longer than one block."""
     path = file_of(folder, name, content)
     whole = load(path, name, **CASES[name][1], on_malformed="skip")
     with patch.object(loading, "BLOCK_BYTES", block):
@@ -76,8 +76,8 @@ def test_blocks_do_not_matter(folder, name, content, block):
 
 @pytest.mark.parametrize("name", CASES)
 @given(content=CONTENTS, block=st.integers(1, 80), cut=st.integers(0, 80))
-def test_gzip_equals_plain(folder, name, content, block, cut):
-    """Compressed files are known by what is in them, in one piece or in several."""
+def test_a_gzip_file_gives_the_messages_of_the_plain_file(folder, name, content, block, cut):
+    """The content identifies gzip, with one or several compressed parts."""
     path = file_of(folder, name, content)
     plain = load(path, name, **CASES[name][1], on_malformed="skip")
     content = path.read_bytes()
@@ -89,7 +89,7 @@ def test_gzip_equals_plain(folder, name, content, block, cut):
 @pytest.mark.parametrize("name", CASES)
 @given(content=CONTENTS, block=st.integers(1, 80))
 def test_stop_names_the_first_malformed_line(folder, name, content, block):
-    """Without skipping, a file loads whole or its first malformed line is named by its number."""
+    """A file without malformed lines is loaded; else the error gives the first line's number."""
     parser, columns = CASES[name]
     path = file_of(folder, name, content)
     first = parser.parse(pa.array(lines_of(content), pa.binary())).first_malformed
@@ -105,8 +105,8 @@ def test_stop_names_the_first_malformed_line(folder, name, content, block):
                 load(path, name, **columns)
 
 
-def test_the_sentence_about_a_malformed_line(tmp_path):
-    """One line: where, what, what it should be, and what to do."""
+def test_the_error_message_about_a_malformed_line(tmp_path):
+    """It gives the place, the text, the valid form and the remedy."""
     path = tmp_path / "trace"
     path.write_bytes(b"1 2 http://a.org -\n\x1b[31mred " + b"x" * 100)
     with pytest.raises(MalformedInput) as caught:
@@ -114,19 +114,19 @@ def test_the_sentence_about_a_malformed_line(tmp_path):
     assert str(caught.value) == (
         f"{path}, line 2, is malformed: '\\x1b[31mred {'x' * 51}' is not "
         "`counter seconds url flag`; "
-        'on_malformed="skip" leaves out and counts what is malformed'
+        'on_malformed="skip" skips and counts malformed input'
     )
 
 
-def test_folders(tmp_path):
-    """Files below a folder are read by their names, without the hidden ones."""
+def test_files_below_a_folder_are_loaded_in_the_order_of_their_names(tmp_path):
+    """Hidden files are ignored."""
     for name, content in {
         "b.txt": b"2\tb",
         "a.txt.gz": gzip.compress(b"1\ta\n"),
         "c/d.txt": b"\xef\xbb\xbf3\tc d\n",
         "e.txt": b"",
-        "_SUCCESS": b"what",
-        ".hidden/f.txt": b"what",
+        "_SUCCESS": b"ignored",
+        ".hidden/f.txt": b"ignored",
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
@@ -135,8 +135,8 @@ def test_folders(tmp_path):
     assert (loaded.malformed, loaded.lines) == (0, 3)
 
 
-def test_csv_without_times(tmp_path):
-    """Keys are text, null where empty; nothing is dropped; the times are null."""
+def test_a_csv_file_without_times_is_loaded(tmp_path):
+    """Keys are text, empty keys are null, all rows are kept, and all times are null."""
     (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbfuser,n\r\n007,1\r\n,2\r\n\r\n7,3\r\n")
     (tmp_path / "b.csv").write_bytes(b"user,n\nann,4")
     (tmp_path / "c.csv").write_bytes(b"")
@@ -159,8 +159,8 @@ WHEN = datetime(2007, 9, 18, 20, 10, 43, 326000, UTC)
     ],
     ids=lambda times: str(times.type),
 )
-def test_parquet_times(tmp_path, times):
-    """Timestamps and numbers become epoch seconds; rows without such a time are malformed."""
+def test_parquet_times_become_epoch_seconds(tmp_path, times):
+    """Rows with a null, negative or infinite time are malformed."""
     path = tmp_path / "table.parquet"
     pq.write_table(pa.table({"user": [7, 8, 9], "when": times}), path)
     loaded = load(path, "parquet", **COLUMNS, on_malformed="skip")
@@ -181,8 +181,8 @@ def test_parquet_times(tmp_path, times):
     ],
     ids=lambda keys: str(keys.type),
 )
-def test_parquet_keys_stay_as_they_are(tmp_path, keys):
-    """Keys keep their type and their nulls, over files and row groups."""
+def test_parquet_keys_keep_their_type(tmp_path, keys):
+    """Keys keep their type and their nulls across files and row groups."""
     for name in ("a", "b"):
         pq.write_table(pa.table({"n": [1, 2, 3], "user": keys}), tmp_path / name, row_group_size=2)
     loaded = load(tmp_path, "parquet", key="user")
@@ -193,8 +193,8 @@ def test_parquet_keys_stay_as_they_are(tmp_path, keys):
     assert messages_of(times) == 2 * [(1, 1), (2, 2), (3, 3)]
 
 
-def test_bad_settings(tmp_path):
-    """One sentence for every setting that cannot be, before anything is read."""
+def test_bad_settings_are_refused(tmp_path):
+    """The error is raised before any message is read."""
     csv = tmp_path / "table.csv"
     csv.write_text("user,when\nann,1\n")
     parquet = tmp_path / "table.parquet"
@@ -205,9 +205,9 @@ def test_bad_settings(tmp_path):
         (("nowhere", "words", {}), "there is no file or folder 'nowhere'"),
         ((tmp_path / "empty", "words", {}), "empty' holds no files"),
         ((csv, "xml", {}), "no format is named 'xml'"),
-        ((csv, "csv", {}), "the format csv needs key=, the name of the column of the keys"),
-        ((csv, "words", {"key": "user"}), "the format words has no columns to choose"),
-        ((csv, "wikibench", {"time": "when"}), "the format wikibench has no columns to choose"),
+        ((csv, "csv", {}), "the format csv needs key=, the name of the key column"),
+        ((csv, "words", {"key": "user"}), "the format words has no columns: do not pass key="),
+        ((csv, "wikibench", {"time": "when"}), "the format wikibench has no columns: do not pass"),
         ((csv, "csv", {"key": "user", "on_malformed": "warn"}), "must be 'stop' or 'skip', got"),
         ((csv, "csv", {"key": "x"}), "table.csv: there is no column 'x'; the columns are: user, w"),
         ((tmp_path / "nothing.csv", "csv", {"key": "x"}), "nothing.csv has no header line"),
@@ -220,8 +220,8 @@ def test_bad_settings(tmp_path):
             load(path, name, **settings)
 
 
-def test_files_that_do_not_go_together(tmp_path):
-    """Other headers, or keys of other types, are refused before anything is read."""
+def test_files_with_different_headers_or_key_types_are_refused(tmp_path):
+    """The error is raised before any message is read."""
     (tmp_path / "a.csv").write_text("user,when\nann,1\n")
     (tmp_path / "b.csv").write_text("when,user\n1,ann\n")
     with pytest.raises(ValueError, match=r"b.csv has another header than .*a.csv"):
@@ -229,15 +229,15 @@ def test_files_that_do_not_go_together(tmp_path):
     (tmp_path / "tables").mkdir()
     pq.write_table(pa.table({"user": ["ann"]}), tmp_path / "tables" / "a")
     pq.write_table(pa.table({"user": [1]}), tmp_path / "tables" / "b")
-    with pytest.raises(ValueError, match=r"must have one type, got string in .*a, int64 in .*b"):
+    with pytest.raises(ValueError, match=r"in all files, got string in .*a, int64 in .*b"):
         load(tmp_path / "tables", "parquet", key="user")
 
 
-def test_damaged_and_endless_files(tmp_path):
-    """A cut gzip file and a line without end are told with the name of the file."""
+def test_a_damaged_file_and_a_very_long_line_are_refused(tmp_path):
+    """The error message names the file."""
     path = tmp_path / "trace.gz"
     path.write_bytes(gzip.compress(b"1\ta\n" * 100)[:-9])
-    with pytest.raises(OSError, match=re.escape(f"{path} cannot be read to its end: ")):
+    with pytest.raises(OSError, match=re.escape(f"{path} cannot be read completely: ")):
         load(path, "words")
     path.write_bytes(b"1\t" + b"a" * 100)
     with (

@@ -1,4 +1,4 @@
-"""A small model of sources and workers: one source, first come first served, slot by slot."""
+"""A small model with one source and first-come-first-served workers, slot by slot."""
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,10 @@ Floats = NDArray[np.float64]
 
 
 def capacities(workers: int, fast: int, times: float, total: float) -> Floats:
-    """{y, z}: `fast` of the workers are `times` as fast as the others; messages a slot."""
+    """Return the capacities of a cluster {y, z}, in messages per slot.
+
+    `fast` of the workers are `times` as fast as the others.
+    """
     relative = np.ones(workers)
     relative[:fast] = times
     speeds: Floats = relative / relative.sum() * total
@@ -22,7 +25,7 @@ def capacities(workers: int, fast: int, times: float, total: float) -> Floats:
 
 
 class Model:
-    """Messages are spread over virtual workers by PoRC, workers serve them in order."""
+    """PoRC distributes messages over virtual workers, and workers process them in order."""
 
     def __init__(
         self,
@@ -47,7 +50,7 @@ class Model:
         self.slots = 0
 
     def slot(self, speeds: Floats) -> tuple[Floats, list[Move]]:
-        """Let one slot pass; return the utilization of each worker, and the moves."""
+        """Simulate one slot; return the utilization of each worker, and the moves."""
         virtuals = self.router.route_many(self.hashes[self.slots % 50])
         owners = self.source.assignment.owners[virtuals]
         arrivals = np.bincount(owners, minlength=self.workers)
@@ -69,7 +72,7 @@ class Model:
     def slots_to_converge(
         self, fast: int, times: float, *, slots: int = 200, limit: float = 0.95
     ) -> int | None:
-        """The slot from which no utilization exceeds the limit; None if that never comes."""
+        """Return the first slot from which no utilization exceeds the limit; None if never."""
         speeds = capacities(self.workers, fast, times, self.total)
         highest = np.array([self.slot(speeds)[0].max() for _ in range(slots)])
         over = np.flatnonzero(highest > limit)

@@ -1,4 +1,4 @@
-"""What workers measure and report in the tests of the delegations."""
+"""Measurements and reports for the tests of the delegations."""
 
 import pytest
 
@@ -10,7 +10,7 @@ BOTH = pytest.mark.parametrize("rules", [PaperRules(), SteadyRules()], ids=["pap
 
 
 def at(utilization):
-    """What a worker sees whose messages take so much of a slot of one second."""
+    """Return the measurement of a worker with this utilization in a slot of one second."""
     return Measurement(arrivals=utilization, service_time=1.0)
 
 

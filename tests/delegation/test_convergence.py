@@ -1,4 +1,4 @@
-"""The steady rules converge where the paper's do not."""
+"""The steady rules converge in cases in which the paper's rules do not."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ SLOTS = {
     100: {(3, 5): 12, (1, 2): 0, (5, 4): 18, (2, 10): 29, (9, 10): 8},
     1000: {(3, 5): 37, (1, 2): 0, (5, 4): 25, (2, 10): 52, (9, 10): 21},
 }
-"""Virtual workers per worker -> {y, z} -> slots that a first version of the rules needed."""
+"""Virtual workers per worker -> {y, z} -> the slots that the first version of the rules needed."""
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -24,7 +24,7 @@ SLOTS = {
     ],
 )
 def test_steady_rules_converge(each, cluster, seed):
-    """No worker stays above 95 %, after no more slots than max(5, twice the first version's)."""
+    """No worker stays above 95 % after max(5, twice the slots of the first version) slots."""
     converged = Model(SteadyRules(), each=each, seed=seed).slots_to_converge(*cluster)
     assert converged is not None
     assert converged <= max(5, 2 * SLOTS[each][cluster])
@@ -32,17 +32,17 @@ def test_steady_rules_converge(each, cluster, seed):
 
 @pytest.mark.parametrize("each", [20, 100])
 def test_the_papers_rules_deadlock(each):
-    """Nine fast workers and a slow one: all slack is inside everyone's dead band."""
+    """With nine fast workers and a slow one, all free capacity is within the normal bands."""
     assert Model(PaperRules(), each=each).slots_to_converge(9, 10) is None
 
 
 def test_the_papers_rules_are_slow_with_many_virtual_workers():
-    """One virtual worker per pair and slot: a thousand of them take hundreds of slots."""
+    """Each pair moves one virtual worker per slot, so a thousand take hundreds of slots."""
     assert Model(PaperRules(), each=1000).slots_to_converge(3, 5) is None
 
 
 def test_steady_rules_follow_changing_capacities():
-    """{3,5}, then {5,4}, then {2,10}: balanced again within 30 slots of each change."""
+    """The load is balanced 30 slots after each change of the cluster."""
     model = Model(SteadyRules(), each=100)
     for cluster in [(3, 5), (5, 4), (2, 10)]:
         speeds = capacities(10, *cluster, model.total)
@@ -50,8 +50,7 @@ def test_steady_rules_follow_changing_capacities():
         assert max(highest[30:]) <= 0.95
 
 
-def test_steady_rules_rest_when_balanced():
-    """After convergence no virtual worker moves, though the measurements go on."""
+def test_steady_rules_move_no_virtual_worker_after_convergence():
     model = Model(SteadyRules(), each=100)
     speeds = capacities(10, 3, 5, model.total)
     moves = [len(model.slot(speeds)[1]) for _ in range(200)]
@@ -59,9 +58,9 @@ def test_steady_rules_rest_when_balanced():
 
 
 def saturated_throughput(cluster, *, compare):
-    """Batches back to back: messages a second against the sum of capacities, after 40 slots.
+    """Return the throughput, divided by the sum of capacities, after 40 slots without pauses.
 
-    A batch lasts as long as its slowest worker.
+    A slot lasts as long as its slowest worker.
     """
     rules = SteadyRules() if compare else SteadyRules(measure=BusyTime())
     model = Model(rules, each=100, per_slot=60_000)
@@ -87,13 +86,13 @@ def saturated_throughput(cluster, *, compare):
 
 
 @pytest.mark.parametrize("cluster", [(3, 5), (5, 4), (2, 10), (9, 10)])
-def test_at_saturation_workers_compare_themselves(cluster):
-    """Compared with what is fair, workers reach 95 % of the sum of capacities."""
+def test_at_saturation_comparing_with_the_fair_busy_time_is_enough(cluster):
+    """The throughput reaches 95 % of the sum of capacities."""
     assert saturated_throughput(cluster, compare=True) >= 0.95
 
 
 def test_at_saturation_thresholds_are_not_enough():
-    """Fast workers call themselves busy at 85 % and leave the slow one with too much."""
+    """Fast workers are busy above 85 %, so the slow worker keeps too much load."""
     cluster = (9, 10)
     fixed = saturated_throughput(cluster, compare=False)
     assert fixed < 0.95 < saturated_throughput(cluster, compare=True)

@@ -1,4 +1,4 @@
-"""Each rule by which a steady source pairs workers, by itself."""
+"""The rules by which a steady source pairs workers, one test for each."""
 
 import json
 
@@ -11,7 +11,7 @@ from tests.delegation.reports import BUSY, IDLE, NORMAL, say, source
 
 
 def test_a_stale_request_is_dropped():
-    """A steady worker's request lives until its next report, and two slots at most."""
+    """A request is valid until the worker's next report, and for two slots at most."""
     side = source()
     say(side, 1, w0=IDLE)
     assert [] == say(side, 2, w0=NORMAL, w1=BUSY)
@@ -21,29 +21,28 @@ def test_a_stale_request_is_dropped():
 
 
 def test_a_request_grows_while_it_is_met():
-    """Twice as many each slot, but the taker grows by a third of itself at most."""
+    """It doubles with each slot, but the taker grows by at most a third per slot."""
     side = SteadyRules().source(Assignment({0: range(10), 1: range(10, 100)}))
     moved = [len(say(side, slot, w0=IDLE, w1=BUSY)) for slot in range(1, 5)]
     assert [1, 2, 4, 5] == moved
 
 
-def test_a_busy_worker_gives_half_at_most_and_keeps_one():
-    """However large its step, something is left."""
+def test_a_busy_worker_gives_at_most_half_and_keeps_one():
     side = source(workers=2, each=8)
     for slot in range(1, 10):
         say(side, slot, w0=IDLE, w1=BUSY)
     assert 1 == side.assignment.count(1)
 
 
-def test_where_nobody_is_idle_a_normal_worker_takes():
-    """After two slots in vain a busy worker gives to a normal one."""
+def test_a_normal_worker_takes_if_no_worker_is_idle():
+    """A busy worker waits two slots before it gives to a normal worker."""
     side = source(workers=2)
     assert [] == say(side, 1, w0=NORMAL, w1=BUSY)
     assert [Move(19, giver=1, taker=0)] == say(side, 2, w0=NORMAL, w1=BUSY)
 
 
-def test_a_normal_worker_is_not_given_what_made_it_busy():
-    """Busy with eleven, it is not given an eleventh again for 64 slots, or until it is idle."""
+def test_a_normal_worker_does_not_get_the_number_that_made_it_busy():
+    """A worker that was busy with eleven gets no eleventh for 64 slots, or until it is idle."""
     side = source(workers=2)
     for slot in (1, 2):
         say(side, slot, w0=NORMAL, w1=BUSY)
@@ -57,27 +56,27 @@ def test_a_normal_worker_is_not_given_what_made_it_busy():
     for slot in (1, 2):
         say(side, slot, w0=NORMAL, w1=BUSY)
     say(side, 3, w0=BUSY, w1=IDLE)
-    say(side, 4, w0=IDLE, w1=BUSY)  # ten were too few, and with eleven it is idle now
+    say(side, 4, w0=IDLE, w1=BUSY)  # with ten, the worker is idle, and takes an eleventh
     say(side, 5, w0=IDLE, w1=NORMAL)
     took = [slot for slot in range(6, 20) if say(side, slot, w0=NORMAL, w1=BUSY)]
     assert 7 == took[0]
 
 
-def test_a_worker_that_is_always_busy_is_left_alone_and_tried_again():
-    """With its single virtual worker taken it rests 16 slots, then gets one back."""
+def test_a_worker_that_is_always_busy_is_paused_and_retried():
+    """It loses its single virtual worker, and gets one again after 16 slots."""
     side = SteadyRules().source(Assignment({0: [0], 1: list(range(1, 10))}))
     slot = 0
     while side.assignment.count(0):
         slot += 1
         say(side, slot, w1=IDLE, w0=BUSY)
     assert 8 <= slot <= 10
-    tries = [s for s in range(slot + 1, slot + 40) if say(side, s, w1=BUSY)]
-    assert slot + 16 == tries[0]
+    retries = [s for s in range(slot + 1, slot + 40) if say(side, s, w1=BUSY)]
+    assert slot + 16 == retries[0]
     assert 1 == side.assignment.count(0)
 
 
-def test_a_last_virtual_worker_that_another_took_counts_too():
-    """Whoever's report led to the trade, the worker that is left with nothing is tried again."""
+def test_a_worker_is_paused_if_the_report_of_another_took_its_last():
+    """The pause does not depend on the worker whose report led to the move."""
     side = SteadyRules().source(Assignment({0: [0], 1: list(range(1, 10))}))
     for slot in range(1, 9):
         say(side, slot, w1=NORMAL, w0=BUSY)
@@ -86,11 +85,11 @@ def test_a_last_virtual_worker_that_another_took_counts_too():
     assert [Move(0, giver=1, taker=0)] == say(side, 25, w1=BUSY)
 
 
-def test_a_worker_that_copes_is_no_longer_suspect():
-    """Each quarantine is twice as long, up to 1,024 slots; after one normal report, 16 again."""
+def test_pauses_double_until_a_worker_copes():
+    """Each pause is twice as long, up to 1,024 slots; after a normal report it is 16 again."""
     side = SteadyRules().source(Assignment({0: [0], 1: list(range(1, 10))}))
 
-    def slots_left_alone(start):
+    def next_pause(start):
         slot = start
         while side.assignment.count(0):
             slot += 1
@@ -101,23 +100,23 @@ def test_a_worker_that_copes_is_no_longer_suspect():
             say(side, slot, w1=BUSY)
         return slot - lost, slot
 
-    waits, slot = [], 0
+    pauses, slot = [], 0
     for _ in range(9):
-        wait, slot = slots_left_alone(slot)
-        waits.append(wait)
-    assert [16, 32, 64, 128, 256, 512, 1024, 1024, 1024] == waits
+        pause, slot = next_pause(slot)
+        pauses.append(pause)
+    assert [16, 32, 64, 128, 256, 512, 1024, 1024, 1024] == pauses
     say(side, slot + 1, w0=NORMAL)
-    assert 16 == slots_left_alone(slot + 1)[0]
+    assert 16 == next_pause(slot + 1)[0]
 
 
-def test_a_worker_that_starts_with_nothing_is_tried():
-    """A busy worker lends it one at once."""
+def test_a_worker_that_starts_without_virtual_workers_gets_one():
+    """A busy worker gives it one at once."""
     side = SteadyRules().source(Assignment({0: [], 1: [0, 1, 2]}))
     assert [Move(2, giver=1, taker=0)] == say(side, 1, w1=BUSY)
 
 
-def test_workers_that_inherit_are_no_longer_left_alone():
-    """When the last owner leaves, those in quarantine get its virtual workers and are heard."""
+def test_a_pause_ends_when_a_worker_takes_over_virtual_workers():
+    """Paused workers share those of a removed worker, and their reports count again."""
     side = SteadyRules().source(Assignment({0: [0], 1: [1], 2: range(2, 40)}))
     slot = 0
     while side.assignment.count(0) or side.assignment.count(1):
@@ -127,8 +126,8 @@ def test_workers_that_inherit_are_no_longer_left_alone():
     assert say(side, slot + 1, w0=BUSY, w1=IDLE)
 
 
-def test_a_worker_that_gave_its_last_to_a_joining_one_is_tried():
-    """Joining takes from all; who is left with nothing is not forgotten."""
+def test_a_worker_that_gave_its_last_to_a_new_worker_gets_one_again():
+    """A new worker takes from all workers, and may leave some without virtual workers."""
     side = SteadyRules().source(Assignment({0: [0], 1: [1]}))
     side.add_worker()
     side.add_worker()
@@ -141,12 +140,12 @@ def test_a_worker_that_gave_its_last_to_a_joining_one_is_tried():
     assert side.acknowledge(owner, Report(100, BUSY))
 
 
-def test_a_worker_started_again_is_heard():
-    """Its clock was far ahead; after a restart its lower slot numbers count."""
+def test_reports_of_a_restarted_worker_count():
+    """Its clock was far ahead; after the restart its lower slot numbers count."""
     side = source(workers=2)
     say(side, 10**6, w0=IDLE)
-    assert [] == say(side, 500, w1=BUSY)  # a request from the future is not taken for a fresh one
-    assert [] == say(side, 10**6 - 3, w0=BUSY)  # this one is only late
+    assert [] == say(side, 500, w1=BUSY)  # a request of a future slot is not valid
+    assert [] == say(side, 10**6 - 3, w0=BUSY)  # this report is late, and ignored
     assert [Move(19, giver=1, taker=0)] == say(side, 501, w0=IDLE, w1=BUSY)
 
 
@@ -159,8 +158,8 @@ def test_a_worker_started_again_is_heard():
         max_size=150,
     )
 )
-def test_whatever_happened_a_busy_worker_is_helped(events):
-    """After any reports, joins and leaves, work still flows from a busy to an idle worker."""
+def test_a_busy_worker_is_helped_after_any_events(events):
+    """After any reports and changes of workers, a busy worker gives to an idle worker."""
     side = SteadyRules().source(Assignment.equal(3, 5))
     slot = 0
     for event, number in events:
@@ -187,8 +186,8 @@ def test_whatever_happened_a_busy_worker_is_helped(events):
         assert moved
 
 
-def test_requests_do_not_outlive_a_change_of_workers():
-    """A busy worker from which joining ones took virtual workers gives no more than it has."""
+def test_a_change_of_workers_drops_all_requests():
+    """A busy worker that gave virtual workers to new workers gives no more than it owns."""
     rules = SteadyRules()
     assignment = Assignment.equal(workers=2, each=50)
     assignment.give(0, 1, 42)
@@ -203,16 +202,16 @@ def test_requests_do_not_outlive_a_change_of_workers():
     assert sum(source.assignment.count(w) for w in source.assignment.workers) == 100
 
 
-def test_a_slot_that_is_reported_as_a_whole_drops_older_requests():
-    """Who was idle a slot ago gets nothing, though the busy one is named first."""
+def test_reports_of_a_whole_slot_drop_earlier_requests():
+    """A worker that was idle one slot ago takes none, though the busy report comes first."""
     source = SteadyRules(proportional=True).source(Assignment.equal(workers=2, each=10))
     assert source.acknowledge_all([(0, Report(1, Signal.IDLE, by=3))]) == []
     now = [(1, Report(2, Signal.BUSY, by=3)), (0, Report(2, Signal.NORMAL))]
     assert source.acknowledge_all(now) == []
 
 
-def test_busy_workers_share_what_room_there_is():
-    """To help one of them alone would help nobody: a slot lasts as long as its busiest."""
+def test_busy_workers_share_scarce_room_in_proportion():
+    """A slot lasts as long as its busiest worker, so helping only one has no effect."""
     source = SteadyRules(proportional=True).source(Assignment.equal(workers=3, each=20))
     offers = [(0, Report(1, Signal.BUSY, by=8)), (1, Report(1, Signal.BUSY, by=4))]
     moves = source.acknowledge_all([*offers, (2, Report(1, Signal.IDLE, by=6))])
@@ -220,8 +219,8 @@ def test_busy_workers_share_what_room_there_is():
     assert [16, 18, 26] == [source.assignment.count(worker) for worker in range(3)]
 
 
-def test_normal_workers_get_as_much_as_they_have_room_for():
-    """From busy ones, in the same slot; those with most room first."""
+def test_normal_workers_take_up_to_their_reported_room():
+    """They take from busy workers in the same slot; the worker with the most room is first."""
     rules = SteadyRules(proportional=True, patience=1)
     source = rules.source(Assignment.equal(workers=3, each=10))
     rooms = [(1, Report(1, Signal.NORMAL, by=1)), (2, Report(1, Signal.NORMAL, by=2))]
@@ -230,8 +229,8 @@ def test_normal_workers_get_as_much_as_they_have_room_for():
     assert [7, 11, 12] == [source.assignment.count(worker) for worker in range(3)]
 
 
-def test_what_is_saved_of_a_worker_keeps_its_names():
-    """A stream that goes on with what an older version saved finds every field."""
+def test_the_saved_names_of_fields_do_not_change():
+    """A stream can resume from the state that an older release saved."""
     side = source(workers=2)
     say(side, 1, w0=NORMAL, w1=BUSY)
     saved = json.loads(json.dumps(side.save()))

@@ -1,4 +1,4 @@
-"""A worker's side of the delegations: from measurements to states."""
+"""The worker sides of both delegations: from measurements to states."""
 
 import json
 
@@ -22,7 +22,7 @@ from tests.delegation.reports import BOTH, BUSY, IDLE, NORMAL, at
 
 @BOTH
 def test_a_worker_waits_a_slot_between_reports(rules):
-    """A second report is held back until the slot has passed."""
+    """There is no second report until the slot has passed."""
     worker = rules.worker(slot=60.0)
     assert worker.report(at(1), 10, now=0.0) is not None
     assert worker.report(at(1), 10, now=30.0) is None
@@ -30,8 +30,8 @@ def test_a_worker_waits_a_slot_between_reports(rules):
 
 
 @BOTH
-def test_a_clock_that_goes_back_delays_a_report_and_no_more(rules):
-    """Slot numbers never fall, and reports go on a slot after the clock was set back."""
+def test_a_clock_that_goes_back_only_delays_a_report(rules):
+    """Slot numbers never decrease; the next report comes a slot after the clock was set back."""
     worker = rules.worker(slot=1.0)
     first = worker.report(at(1), 10, now=100.0)
     assert worker.report(at(1), 10, now=50.0) is None
@@ -41,7 +41,7 @@ def test_a_clock_that_goes_back_delays_a_report_and_no_more(rules):
 
 @BOTH
 def test_slots_are_numbered_by_the_clock(rules):
-    """Workers that started at other times agree on the number of a slot."""
+    """Workers that start at different times agree on the number of a slot."""
     early, late = rules.worker(10.0), rules.worker(10.0)
     for now in (10, 20, 30):
         early.report(at(1), 10, now)
@@ -52,7 +52,7 @@ def test_slots_are_numbered_by_the_clock(rules):
     ("utilization", "state"), [(0.74, IDLE), (0.75, NORMAL), (0.85, NORMAL), (0.86, BUSY)]
 )
 def test_the_papers_worker_compares_with_two_thresholds(utilization, state):
-    """Idle below 0.75, busy above 0.85."""
+    """It is idle below 0.75 and busy above 0.85."""
     assert state is PaperRules().worker(1.0).report(at(utilization), 10, now=1.0).state
 
 
@@ -60,21 +60,21 @@ def test_the_papers_worker_compares_with_two_thresholds(utilization, state):
     ("utilization", "owned", "state"),
     [
         (0.74, 100, IDLE),
-        (0.74, 4, NORMAL),  # one more would make it busy
+        (0.74, 4, NORMAL),  # one more virtual worker would make it busy
         (0.86, 100, BUSY),
         (0.86, 4, NORMAL),  # one less would make it idle
-        (0.96, 4, BUSY),  # but this is too much in any case
+        (0.96, 4, BUSY),  # the utilization is above `overload`
         (0.80, 100, NORMAL),
         (0.0, 0, IDLE),
     ],
 )
-def test_a_steady_worker_knows_what_a_virtual_worker_weighs(utilization, owned, state):
-    """It asks only for what would help."""
+def test_a_steady_worker_considers_the_load_of_one_virtual_worker(utilization, owned, state):
+    """It is idle or busy only if a move would help."""
     assert state is SteadyRules().worker(1.0).report(at(utilization), owned, now=1.0).state
 
 
-def test_a_steady_worker_smooths_until_it_owns_other_virtual_workers():
-    """One odd slot does not make it idle; a new share makes the past worthless."""
+def test_a_steady_worker_smooths_until_its_virtual_workers_change():
+    """One unusual slot does not make it idle; a change of its number discards the past."""
     worker = SteadyRules(smoothing=0.3).worker(1.0)
     assert worker.report(at(0.84), 100, now=1).state is NORMAL
     assert worker.report(at(0.6), 100, now=2).state is NORMAL
@@ -82,14 +82,14 @@ def test_a_steady_worker_smooths_until_it_owns_other_virtual_workers():
 
 
 @pytest.mark.parametrize(("busy", "state"), [(0.96, IDLE), (1.0, NORMAL), (1.04, BUSY)])
-def test_at_saturation_a_steady_worker_looks_at_what_is_fair(busy, state):
-    """Within 3 % of the fair busy time is normal, however busy all of them are."""
+def test_at_saturation_a_steady_worker_compares_with_the_fair_busy_time(busy, state):
+    """It is normal within 3 % of the fair busy time."""
     seen = Measurement(arrivals=100, service_time=1, busy=busy)
     assert state is SteadyRules().worker(1.0).report(seen, 100, now=1.0, fair_busy=1.0).state
 
 
-def test_a_sudden_change_is_no_noise():
-    """A worker that takes twice as long as before says so at once, by all that it has too many."""
+def test_a_sudden_change_is_not_smoothed():
+    """A worker that takes twice as long as before reports the full number at once."""
     side = SteadyRules(proportional=True).worker(1.0)
     for slot in range(1, 4):
         report = side.report(Measurement(100, busy=1.0), 40, float(slot), fair_busy=1.0)
@@ -102,8 +102,8 @@ def test_a_sudden_change_is_no_noise():
     assert 2 == report.by, "0.3 of 15 % of 40"
 
 
-def test_nothing_done_has_no_fair_time():
-    """Without work there is nothing to compare with."""
+def test_there_is_no_fair_busy_time_without_work():
+    """A fair busy time of 0 is rejected."""
     assert fair_busy_time([Measurement(), Measurement(arrivals=5)]) is None
     with pytest.raises(ValueError, match="fair_busy must be a number above 0, got 0"):
         SteadyRules().worker(1.0).report(Measurement(), 1, now=1.0, fair_busy=0)
@@ -120,8 +120,8 @@ def test_nothing_done_has_no_fair_time():
         (Memory(capacity=1000), 0.7),
     ],
 )
-def test_measures(measure, expected):
-    """The load measure is a setting."""
+def test_each_measure_defines_the_utilization(measure, expected):
+    """The rules use the load measure that is passed."""
     seen = Measurement(arrivals=10, backlog=20, service_time=0.5, busy=3, memory=700)
     assert measure.utilization(seen, seconds=10) == pytest.approx(expected)
     rules = SteadyRules(measure=measure, low=expected - 0.02, high=expected - 0.01)
@@ -130,8 +130,8 @@ def test_measures(measure, expected):
 
 @pytest.mark.parametrize("field", ["arrivals", "backlog", "service_time", "busy", "memory"])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1])
-def test_impossible_measurements_are_refused(field, value):
-    """A worker that measured nonsense is told so, rather than silenced by it."""
+def test_impossible_measurements_are_rejected(field, value):
+    """An invalid measurement raises an error instead of blocking later reports."""
     with pytest.raises(ValueError, match=f"{field} must be a number at least 0, got"):
         Measurement(**{field: value})
 
@@ -144,7 +144,7 @@ def test_impossible_measurements_are_refused(field, value):
     cut=st.integers(0, 20),
 )
 def test_a_worker_resumes_exactly(rules, seen, cut):
-    """Saved as JSON at any moment, it reports on as if nothing had happened."""
+    """A worker side that is saved as JSON and resumed makes the same reports."""
     straight, stopped = rules.worker(1.0), rules.worker(1.0)
     for i, (utilization, owned, fair_busy) in enumerate(seen):
         if i == cut:
@@ -171,7 +171,7 @@ def test_a_worker_resumes_exactly(rules, seen, cut):
         (lambda: Work(most_backlog=-1), "most_backlog must be a number at least 0, got -1"),
     ],
 )
-def test_bad_settings(make, sentence):
-    """The sentence says what is wrong and what would be right."""
+def test_invalid_settings_are_rejected(make, sentence):
+    """The message names the setting, the allowed values and the given value."""
     with pytest.raises(ValueError, match=sentence):
         make()

@@ -15,7 +15,7 @@ SCALE = 0.02
 
 @pytest.fixture(scope="session")
 def real_streams(tmp_path_factory) -> Path:
-    """Where real streams are; a stand-in whose hot key drifts where they are not."""
+    """Return the folder of real streams; without them, generate a stream with drift."""
     shared = Path(__file__).parents[3] / "shared" / "data"
     if (shared / "reddit_domains.parquet").exists():
         return shared
@@ -30,7 +30,7 @@ def real_streams(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def reproduced(spark, real_streams, tmp_path_factory) -> SimpleNamespace:
-    """All experiments at a fiftieth of the size, with figures, claims and the page."""
+    """Run all experiments at a fiftieth of the full size, and write the report."""
     folder = tmp_path_factory.mktemp("reproduced")
     chosen = [experiments.named(name) for name in experiments.names()]
     scale = experiments.Scale(SCALE, real_streams)

@@ -1,4 +1,4 @@
-"""Every figure at a fiftieth of the size: files, values, and what the paper states of them."""
+"""Every experiment at a fiftieth of the full size: its files, its values and its claims."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ PAPERS = ("data-rate", "balls-and-bins", "epsilon", "allocation", "homogeneous",
 
 @pytest.mark.parametrize("name", experiments.names())
 def test_every_experiment_writes_its_table_and_its_figure(reproduced, name):
-    """A table in long form, twice, and a picture, twice."""
+    """The table is written as CSV and Parquet, the figure as PNG and SVG."""
     table = pd.read_csv(reproduced.folder / f"{name}.csv")
     assert COLUMNS == list(table.columns)
     assert set(table["experiment"]) == {name}
@@ -31,7 +31,7 @@ def test_every_experiment_writes_its_table_and_its_figure(reproduced, name):
 
 
 def test_schemes_keep_their_bounds(reproduced):
-    """PoRC and CH within epsilon and a message, KG and PKG above what the hottest key forces."""
+    """PoRC and CH stay within epsilon and a message; KG and PKG exceed their lower bounds."""
     table = reproduced.results["balls-and-bins"]
     wide = table.table.pivot_table(
         index=["scheme", "workers", "skew"], columns="metric", values="value"
@@ -52,7 +52,7 @@ def test_schemes_keep_their_bounds(reproduced):
 
 @pytest.mark.parametrize("workers", [10, 100, 1000])
 def test_memory_is_ordered_as_the_paper_says(reproduced, workers):
-    """KG, then PoRC, then CH, then SG."""
+    """KG needs the least memory, then PoRC, then CH, then SG."""
     results = reproduced.results["balls-and-bins"].where(workers=workers)
     memory = {s: results.by("skew", "memory", scheme=s) for s in ("KG", "PoRC", "CH", "SG")}
     assert (memory["KG"] <= memory["PoRC"]).all()
@@ -73,36 +73,36 @@ def test_memory_is_ordered_as_the_paper_says(reproduced, workers):
         ("allocation", "zf: CH and PoRC bound the imbalance"),
         ("allocation", "wp: PoRC needs less memory than CH"),
         ("homogeneous", "wp: KG has the worst imbalance"),
-        ("homogeneous", "wp: PKG is nearly perfect with 5 and 10"),
-        ("homogeneous", "zf: queue length and latency differ"),
-        ("heterogeneous", "wp, {3,5}: queues and latency grow"),
+        ("homogeneous", "wp: PKG is nearly perfectly balanced with 5 and 10"),
+        ("homogeneous", "zf: the differences between workers in queue length"),
+        ("heterogeneous", "wp, {3,5}: queue length and latency grow"),
         ("delegation", "The steady rules converge"),
-        ("drift", "zf: loads that fade"),
+        ("drift", "zf: a scheme with decaying loads"),
     ],
 )
-def test_what_holds_at_any_scale_holds_here(reproduced, name, said):
-    """Claims that do not need the full size."""
+def test_claims_that_hold_at_any_scale_agree(reproduced, name, said):
+    """These claims do not need the full size."""
     (claim,) = [claim for claim in reproduced.claims[name] if said in claim.said]
     assert claim.agrees, claim.measured
 
 
-def test_paper_rules_do_not_converge_everywhere(reproduced):
-    """With 100 virtual workers each, {2,10} never settles by them, and does by the steady rules."""
+def test_the_paper_rules_do_not_converge_everywhere(reproduced):
+    """With 100 virtual workers per worker, only the steady rules converge on {2,10}."""
     slots = reproduced.results["delegation"].where(cluster="{2,10}", virtual_workers=100, sources=1)
     assert slots.totals("slots_to_converge", scheme="paper's rules")["value"].isna().all()
     assert slots.value("slots_to_converge", scheme="steady rules") < 40
 
 
-def test_claims_of_the_paper_are_all_made(reproduced):
-    """Every experiment of the paper judges something that the paper says, and has a verdict."""
+def test_every_experiment_of_the_paper_tests_a_claim(reproduced):
+    """Each experiment but the data rate has a claim of the paper with a verdict."""
     for name in PAPERS:
         said = [claim for claim in reproduced.claims[name] if not claim.ours]
         assert said, name
         assert name == "data-rate" or any(claim.agrees is not None for claim in said), name
 
 
-def test_page_needs_no_other_file(reproduced):
-    """All figures are inside, and nothing is fetched."""
+def test_the_page_needs_no_other_file(reproduced):
+    """The page contains all figures and has no link to another file."""
     page = (reproduced.folder / "report.html").read_text("utf-8")
     assert page.count("data:image/png;base64,") == len(experiments.names())
     assert not re.search(r"(src|href)=\"(?!data:|#)", page)
@@ -111,17 +111,17 @@ def test_page_needs_no_other_file(reproduced):
     assert "0.02 of the full size" in page
 
 
-def test_claims_are_a_table(reproduced):
-    """One row a claim, five cells a row."""
+def test_the_claims_are_written_as_a_table(reproduced):
+    """Each claim has one row, and each row has five cells."""
     rows = [r for r in (reproduced.folder / "claims.md").read_text("utf-8").splitlines() if r]
     cells = [len(re.split(r"(?<!\\)\|", row)) for row in rows if row.startswith("|")]
     assert set(cells) == {7}
     assert len(cells) >= 40
 
 
-@pytest.mark.filterwarnings("ignore:.*is damaged and left out")
-def test_what_is_done_is_not_done_again(spark, reproduced):
-    """A run that lacks a configuration runs that one; a part that is damaged is left out."""
+@pytest.mark.filterwarnings("ignore:.*is damaged and ignored")
+def test_finished_configurations_are_not_run_again(spark, reproduced):
+    """Only the missing configuration is run, and a damaged part is ignored."""
     chosen = [experiments.named(name) for name in ("epsilon", "dynamic")]
     store = ResultStore(reproduced.folder, "dynamic")
     table = store.read()
@@ -138,7 +138,7 @@ def test_what_is_done_is_not_done_again(spark, reproduced):
 
 
 def test_results_of_another_scale_are_kept(spark, reproduced):
-    """A run at another scale in the same folder costs the first one nothing but its CSV."""
+    """After a run at another scale, no configuration of the first scale is run again."""
     chosen = [experiments.named("dynamic")]
     other = experiments.Scale(0.01)
     reproduce(spark, chosen, reproduced.folder, other)
@@ -156,7 +156,7 @@ def test_results_of_another_scale_are_kept(spark, reproduced):
     [
         ("balls-and-bins", "PoRC is at most", ("imbalance", {"scheme": "PoRC"}, 1.05)),
         ("balls-and-bins", "PoTC is a few", ("imbalance", {"scheme": "PoTC"}, 50)),
-        ("balls-and-bins", "PKG has two at most", ("memory", {"scheme": "PKG"}, 3)),
+        ("balls-and-bins", "PKG has at most two", ("memory", {"scheme": "PKG"}, 3)),
         ("balls-and-bins", "at least ceil", ("memory", {"scheme": "PoRC"}, 0.3)),
         ("epsilon", "wp: the memory", ("memory", {"scheme": "CG over PoRC"}, 3)),
         (
@@ -169,13 +169,13 @@ def test_results_of_another_scale_are_kept(spark, reproduced):
         ("homogeneous", "wp: KG has the worst", ("imbalance", {"scheme": "PKG"}, 1000)),
         ("homogeneous", "wp: PKG is nearly", ("imbalance", {"scheme": "PKG", "workers": 5}, 1e6)),
         ("homogeneous", "wp: CH needs less", ("memory", {"scheme": "SG"}, 0.1)),
-        ("heterogeneous", "wp, {3,5}: queues", ("latency_p99", {"scheme": "CG"}, 1000)),
-        ("heterogeneous", "wp: CG does better", ("latency_p99", {"scheme": "CG"}, 1000)),
+        ("heterogeneous", "wp, {3,5}: queue length", ("latency_p99", {"scheme": "CG"}, 1000)),
+        ("heterogeneous", "wp: CG performs better", ("latency_p99", {"scheme": "CG"}, 1000)),
         ("delegation", "The steady rules", ("slots_to_converge", {"scheme": "steady rules"}, None)),
     ],
 )
-def test_claims_can_fail(reproduced, name, said, change):
-    """With results that say the opposite, the verdict is another."""
+def test_a_claim_fails_with_contrary_results(reproduced, name, said, change):
+    """The verdict changes when the results contradict the claim."""
     metric, where, factor = change
     table = reproduced.results[name].table.copy()
     rows = table["metric"] == metric
@@ -188,8 +188,8 @@ def test_claims_can_fail(reproduced, name, said, change):
     assert claim.agrees is False, claim.measured
 
 
-def test_the_documented_claims_are_those_that_are_made(reproduced):
-    """Each has its row in the documentation, with the numbers of the full size."""
+def test_every_claim_is_in_the_documentation(reproduced):
+    """Each claim has a row in the documentation, with the numbers of the full size."""
     documented = (Path(__file__).parents[2] / "docs" / "paper-claims.md").read_text("utf-8")
     for name, made in reproduced.claims.items():
         for claim in made:

@@ -1,1 +1,1 @@
-"""Recorded outputs: what a later version must still write, read, hash and compute."""
+"""Recorded outputs, which later versions must reproduce: formats, hashes and numbers."""

@@ -1,8 +1,8 @@
-"""Make the recorded outputs: on-disk formats, hashes, plans, routes and simulations.
+"""Create the recorded outputs: on-disk formats, hashes, plans, routes and simulations.
 
 `python -m tests.golden.records` writes the files beside this module. Write them again only for a
-deliberate change of a format or of a number, and say so in CHANGELOG.md: other drivers, executors
-and checkpoints hold the old ones.
+deliberate change of a format or a number, and describe the change in CHANGELOG.md: other drivers,
+executors and checkpoints still use the old ones.
 """
 
 import json
@@ -34,20 +34,20 @@ HERE = Path(__file__).parent
 
 
 def counts(buckets, seed=0):
-    """Messages by bucket, with a few hot buckets."""
+    """Return message counts by bucket, with a few hot buckets."""
     weights = 1.0 / np.arange(1, buckets + 1)
     random = np.random.default_rng(seed)
     return random.permutation(np.rint(1e6 * weights / weights.sum()))
 
 
 def keys(messages=50_000, distinct=5_000):
-    """Keys by Zipf's law."""
+    """Draw keys from a Zipf distribution."""
     weights = 1.0 / np.arange(1, distinct + 1)
     return np.random.default_rng(1).choice(distinct, messages, p=weights / weights.sum())
 
 
 def plans():
-    """Plans for counts, for unequal workers, and for counts that change."""
+    """Return plans for counts, for unequal workers, and for changed counts."""
     planner = sy.Planner(workers := 24, buckets=512, decay=0.5)
     unequal = sy.Planner(4, 0.1, 64, [4, 2, 1, 1], decay=0.5)
     first = planner.update(counts(512)).to_json()
@@ -59,14 +59,14 @@ def plans():
 
 
 def hashes():
-    """Keys of every kind."""
+    """Return the hashes of keys of every type."""
     some = [("",), ("steelyard",), ("ключ",), ("k" * 100,), (0,), (-1,), (2**40,), (1.5,)]
     some += [(True,), (None,), (b"\x00\xff",), ("a", 7)]
     return {repr(key): str(sy.hash_key(*key)) for key in some}
 
 
 def routes():
-    """Where every scheme sends the same messages."""
+    """Return a digest of the routes of the same messages for every scheme."""
     hashed = sy.hash_keys(keys())
     digests = {}
     for name in schemes.names():
@@ -77,7 +77,7 @@ def routes():
 
 
 def simulations():
-    """Every kind of grouping on unequal workers that change speed."""
+    """Return the results of every kind of grouping on unequal workers."""
     cluster = Cluster.machines(6, fast=2, times=3, total=125)
     groupings = {
         "key grouping": Direct(schemes.named("kg")),
@@ -103,7 +103,7 @@ def simulations():
 
 
 def streams():
-    """The generated data sets."""
+    """Return digests of the generated data sets."""
     found = {}
     for name in ("zf", "wp", "tw"):
         chunk = named(name).part(0, 10_000)
@@ -112,7 +112,7 @@ def streams():
 
 
 def control_path():
-    """All files of a control path after three micro-batches of delegated workers."""
+    """Return all files of a control path after three micro-batches of delegated workers."""
     with tempfile.TemporaryDirectory() as folder:
         store = ControlStore(folder)
         store.prepare()
@@ -134,7 +134,7 @@ def control_path():
 
 
 def partial_states():
-    """The states of every aggregator, as a delegated worker keeps them."""
+    """Return the partial states of aggregators, as a delegated worker keeps them."""
     rows = pa.table({"page": ["a", "b", "a"], "ms": [3, 5, 8]})
     aggregators = [sy.Count(), sy.Sum("ms"), sy.Mean("ms"), sy.Max("ms"), sy.TopK("ms", 2)]
     aggregation = sy.Aggregation(aggregators, ["page"], rows.schema)
@@ -147,7 +147,7 @@ def partial_states():
 
 
 def digest(array):
-    """A short text that changes with any number."""
+    """Return a short text that depends on every number of an array."""
     return sha256(np.ascontiguousarray(array).astype("<f8").tobytes()).hexdigest()[:16]
 
 
@@ -158,7 +158,7 @@ RECORDS = {
 
 
 def text_of(name):
-    """A record as it stands in its file."""
+    """Return a record as the text of its file."""
     return json.dumps(RECORDS[name](), indent=1, ensure_ascii=False) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Formats, hashes, plans, routes and simulations are what they were."""
+"""Formats, hashes, plans, routes and simulations equal the recorded ones."""
 
 import pytest
 
@@ -6,6 +6,6 @@ from tests.golden.records import HERE, RECORDS, text_of
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_an_output_is_as_recorded(name):
-    """A checkpoint, a control path or a figure of an earlier version stays valid."""
+def test_an_output_equals_its_record(name):
+    """Checkpoints, control paths and figures of earlier versions stay valid."""
     assert (HERE / f"{name}.json").read_text() == text_of(name)

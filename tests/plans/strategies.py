@@ -8,7 +8,7 @@ from steelyard.plans import Planner
 
 @st.composite
 def bucket_counts(draw):
-    """Counts of 64 buckets, or weights, from uniform to all in one, zeros included."""
+    """Draw counts or weights of 64 buckets, from uniform to all in one bucket, with zeros."""
     skew = draw(st.floats(0, 5))
     zeros = draw(st.integers(0, 63))
     seed = draw(st.integers(0, 2**32))

@@ -1,4 +1,4 @@
-"""Settings of the balancing, of placements and of windows are checked when they are made."""
+"""The settings of balancing, placements and windows are checked when they are created."""
 
 import pytest
 
@@ -31,13 +31,13 @@ import steelyard as sy
         ),
     ],
 )
-def test_bad_settings_get_one_sentence(make, settings, sentence):
-    """Before there is a frame, or a session."""
+def test_a_bad_setting_is_refused_with_one_sentence(make, settings, sentence):
+    """The error is raised without a DataFrame or a Spark session."""
     with pytest.raises(ValueError, match=sentence):
         make(**settings)
 
 
-def test_rules_that_are_none_get_one_sentence():
-    """Their name is a likely guess."""
+def test_the_name_of_rules_is_refused_with_one_sentence():
+    """`rules` must be an object; its name is a likely mistake."""
     with pytest.raises(TypeError, match="rules must be SteadyRules"):
         sy.Delegated(rules="paper")

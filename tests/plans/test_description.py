@@ -1,4 +1,4 @@
-"""What a plan says of itself."""
+"""The description of a plan."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,13 @@ from tests.plans.strategies import PLANNERS, bucket_counts
 
 
 def described(counts, bins=4, **settings):
-    """What a plan for these counts says of itself."""
+    """Return the description of a plan for these counts."""
     return Planner(bins, buckets=len(counts), **settings).update(counts).describe()
 
 
 @given(PLANNERS, bucket_counts(), bucket_counts())
 def test_a_description_agrees_with_the_plan(planner, counts, more):
-    """Every number of it, from the cells, for the counts that have not faded yet."""
+    """Every number agrees with the cells, for the current counts plus the decayed ones."""
     planner.update(counts)
     plan = planner.update(more)
     seen = counts * planner.decay + more
@@ -36,7 +36,7 @@ def test_a_description_agrees_with_the_plan(planner, counts, more):
 
 
 def test_key_grouping_is_the_bucket_modulo_the_workers():
-    """Against a fair share that follows the capacities."""
+    """The ratio is to the fair share, which is proportional to the capacities."""
     counts = [30, 10, 0, 10, 30, 0, 10, 10]  # workers 0 to 3 get 60, 10, 10 and 20 of 100
     assert 0.6 / 0.25 == pytest.approx(described(counts).by_key_grouping)
     uneven = described(counts, capacities=[6, 2, 1, 1])
@@ -44,8 +44,8 @@ def test_key_grouping_is_the_bucket_modulo_the_workers():
     assert uneven.by_plan <= 1.01 + 1e-9
 
 
-def test_a_description_is_read_at_a_glance():
-    """At most ten hot buckets are listed, in lines of no more than 80 characters."""
+def test_a_description_is_short():
+    """It lists at most ten hot buckets, in lines of no more than 80 characters."""
     counts = np.concatenate((np.arange(12.0, 0, -1) * 1e5, np.ones(2**18 - 12)))
     lines = str(described(counts, bins=1000)).splitlines()
     assert max(map(len, lines)) <= 80
@@ -57,13 +57,13 @@ def test_a_description_is_read_at_a_glance():
 @pytest.mark.parametrize(
     ("plan", "sentence"),
     [
-        (RoutingPlan.from_cells(2, [[(0, WHOLE)]]), "read from JSON or made from cells does not"),
+        (RoutingPlan.from_cells(2, [[(0, WHOLE)]]), "read from JSON or made from cells has no"),
         (RoutingPlan.from_json(Planner(2).plan.to_json()), "read from JSON or made from cells"),
-        (Planner(2).plan, "this plan was made before anything was counted; give counts to"),
+        (Planner(2).plan, "this plan was made without counts; pass counts to Planner.update"),
     ],
     ids=["cells", "JSON", "no counts"],
 )
-def test_a_plan_that_knows_no_counts_cannot_be_described(plan, sentence):
-    """The sentence says why, and what to do."""
+def test_a_plan_without_counts_cannot_be_described(plan, sentence):
+    """The error message says why and what to do."""
     with pytest.raises(ValueError, match=sentence):
         plan.describe()

@@ -1,4 +1,4 @@
-"""Plans from counts: balance, few copies, and staying close to the plan before."""
+"""Plans from counts: balanced, with few key copies, and close to the previous plan."""
 
 import json
 
@@ -17,7 +17,7 @@ from tests.plans.strategies import PLANNERS, bucket_counts
 
 @given(PLANNERS, st.lists(bucket_counts(), min_size=1, max_size=4))
 def test_no_bin_gets_more_than_its_room(planner, slots):
-    """Whatever the counts, the plan before and the capacities: (1 + epsilon) of the share."""
+    """A bin gets at most (1 + epsilon) times its share for all counts, plans and capacities."""
     room = (1 + planner.epsilon) * planner.capacities / planner.capacities.sum()
     for counts in slots:
         plan = planner.update(counts)
@@ -25,8 +25,8 @@ def test_no_bin_gets_more_than_its_room(planner, slots):
 
 
 @given(PLANNERS, st.lists(bucket_counts(), min_size=1, max_size=3))
-def test_a_bucket_goes_somewhere_whole(planner, slots):
-    """The weights of a bucket's cells add up to one, on different bins, each worth having."""
+def test_the_weights_of_a_bucket_add_up_to_one(planner, slots):
+    """The cells of a bucket have different bins and positive weights."""
     for counts in slots:
         plan = planner.update(counts)
         for bucket in range(plan.buckets):
@@ -38,7 +38,7 @@ def test_a_bucket_goes_somewhere_whole(planner, slots):
 
 @given(PLANNERS, bucket_counts())
 def test_a_plan_is_a_pure_function(planner, counts):
-    """The same counts give the same plan, by another planner and after a detour by JSON."""
+    """The same counts give the same plan, from another planner and after a JSON round trip."""
     plan = planner.update(counts)
     again = Planner(planner.bins, planner.epsilon, 64, planner.capacities)
     assert plan == again.update(counts)
@@ -50,8 +50,8 @@ def test_a_plan_is_a_pure_function(planner, counts):
 
 
 @given(PLANNERS, bucket_counts())
-def test_nothing_moves_while_the_counts_stay(planner, counts):
-    """The same counts again change nothing."""
+def test_no_message_moves_while_the_counts_stay(planner, counts):
+    """A second update with the same counts keeps every message on its bin."""
     plan = planner.update(counts)
     again = planner.update(counts)
     assert again.moved_from(plan, counts) <= 1e-9
@@ -60,8 +60,8 @@ def test_nothing_moves_while_the_counts_stay(planner, counts):
 
 
 @given(PLANNERS, st.lists(bucket_counts(), min_size=2, max_size=4))
-def test_nothing_moves_after_a_change(planner, slots):
-    """A plan that was made from another stays as well."""
+def test_no_message_moves_while_the_counts_stay_after_a_change(planner, slots):
+    """A plan that was made from an earlier plan is stable too."""
     planner = Planner(planner.bins, planner.epsilon, 64, planner.capacities, decay=0)
     for counts in slots:
         plan = planner.update(counts)
@@ -79,7 +79,7 @@ def test_nothing_moves_after_a_change(planner, slots):
     ],
 )
 def test_split_buckets_that_fill_a_bin_stay(bins, epsilon, counts):
-    """The rounded weights of several cells fit into a bin that they fill."""
+    """Rounded weights do not push a cell out of a bin that is exactly full."""
     planner = Planner(bins, epsilon, len(counts), decay=0)
     plan = planner.update(counts)
     assert len(plan.splits) > 1
@@ -88,7 +88,7 @@ def test_split_buckets_that_fill_a_bin_stay(bins, epsilon, counts):
 
 @given(PLANNERS, bucket_counts(), bucket_counts())
 def test_a_planner_resumes_exactly(planner, counts, more):
-    """Saved as JSON and resumed, it plans on as if nothing had happened."""
+    """A planner that was saved as JSON and resumed makes the same plans as the original."""
     planner.update(counts)
     resumed = Planner.resume(json.loads(json.dumps(planner.save())))
     expected, actual = planner.update(more), resumed.update(more)
@@ -100,13 +100,13 @@ def test_a_planner_resumes_exactly(planner, counts, more):
 
 @pytest.fixture(scope="module", params=[1.0, 2.0], ids=["Zipf 1", "Zipf 2"])
 def stream(request):
-    """2 M messages of 100,000 keys: skew, ranks and buckets."""
+    """Return the skew, the ranks and the buckets of 2 M messages with 100,000 keys."""
     ranks = zipf_ranks(2_000_000, request.param, seed=3)
     return request.param, ranks, buckets_of(hash_keys(pa.array(ranks, pa.int64())), 8192)
 
 
 def running_salts(buckets):
-    """Salts that spread the messages of every bucket evenly."""
+    """Return salts that spread the messages of every bucket evenly."""
     order = np.argsort(buckets, kind="stable")
     starts = np.searchsorted(buckets[order], np.arange(8192))
     running = np.empty(buckets.size, np.int64)
@@ -115,7 +115,7 @@ def running_salts(buckets):
 
 
 @pytest.mark.parametrize("bins", [24, 100])
-def test_plans_from_true_counts(stream, bins):
+def test_a_plan_from_true_counts_is_balanced_with_few_copies(stream, bins):
     """The largest bin has at most 1.01 of its share, and few keys are copied."""
     skew, ranks, buckets = stream
     plan = Planner(bins).update(np.bincount(buckets, minlength=8192))
@@ -125,15 +125,15 @@ def test_plans_from_true_counts(stream, bins):
     assert memory_cost(ranks, routed, bins) <= (1.05 if skew == 1.0 else 1.2)
 
 
-def test_weights_are_exact_where_it_matters(stream):
-    """Every bin's real share is within 1/10,000 of the stream of what the plan expected."""
+def test_bins_get_the_shares_that_the_plan_expects(stream):
+    """The share of each bin differs by at most 1/10,000 of the stream."""
     _, ranks, buckets = stream
     plan = Planner(100).update(np.bincount(buckets, minlength=8192))
     got = np.bincount(plan.route(buckets, running_salts(buckets)), minlength=100) / ranks.size
     assert np.abs(got - plan.shares).max() <= 1e-4
 
 
-def test_capacities_are_followed():
+def test_shares_are_proportional_to_capacities():
     """A bin with three times the capacity gets three times the stream."""
     counts = np.bincount(buckets_of(mix64(np.arange(100_000, dtype=np.uint64)), 8192))
     plan = Planner(4, capacities=[3, 1, 1, 1]).update(counts)
@@ -141,7 +141,7 @@ def test_capacities_are_followed():
 
 
 def test_a_new_hot_key_moves_little_else(stream):
-    """When a light bucket becomes hot, about as much moves as it brings."""
+    """When a bucket gains a tenth of the stream, less than a quarter of the stream moves."""
     _, _, buckets = stream
     counts = np.bincount(buckets, minlength=8192).astype(float)
     planner = Planner(24, decay=0)
@@ -154,7 +154,7 @@ def test_a_new_hot_key_moves_little_else(stream):
 
 
 def test_heavy_buckets_keep_their_bins_when_they_change_places():
-    """The hotter one chooses first, but from the bins that it has."""
+    """The hotter bucket chooses first, and it chooses its previous bins."""
     counts = np.full(64, 5.0)
     counts[3], counts[9] = 300, 290
     planner = Planner(12, buckets=64, decay=0)
@@ -164,33 +164,33 @@ def test_heavy_buckets_keep_their_bins_when_they_change_places():
     assert after.moved_from(before, counts) < 0.05
 
 
-def test_bulky_buckets_come_before_light_ones(stream):
-    """Otherwise light ones would leave them no bin with room, and they would be split."""
+def test_bulky_buckets_are_placed_before_light_ones(stream):
+    """Few bulky buckets are split, because light buckets have not yet filled the bins."""
     skew, _, buckets = stream
     plan = Planner(100).update(np.bincount(buckets, minlength=8192))
     assert plan.bins_of.size - 8192 <= (30 if skew == 1.0 else 90)
 
 
 def test_first_choices_follow_capacities():
-    """Before any count a bin of nine times the capacity has nine times the buckets."""
+    """Without counts, a bin with nine times the capacity gets nine times the buckets."""
     plan = Planner(2, capacities=[9, 1]).plan
     assert np.bincount(plan.bins_of)[0] / 8192 == pytest.approx(0.9, abs=0.02)
 
 
-def test_old_counts_fade():
-    """With decay 0 only the last counts matter; with decay the past lingers."""
+def test_old_counts_decay():
+    """With decay 0 only the last counts matter; with decay 0.5 earlier counts matter too."""
     first, second = np.zeros(64), np.zeros(64)
     first[0], second[1] = 100, 100
-    forgetful, mindful = Planner(4, buckets=64, decay=0), Planner(4, buckets=64, decay=0.5)
-    for planner in (forgetful, mindful):
+    forgetting, decaying = Planner(4, buckets=64, decay=0), Planner(4, buckets=64, decay=0.5)
+    for planner in (forgetting, decaying):
         planner.update(first)
         planner.update(second)
-    assert [1] == list(forgetful.plan.splits)
-    assert [0, 1] == sorted(mindful.plan.splits)
+    assert [1] == list(forgetting.plan.splits)
+    assert [0, 1] == sorted(decaying.plan.splits)
 
 
-def test_before_any_count_every_bucket_is_whole():
-    """A plan of nothing is key grouping."""
+def test_without_counts_no_bucket_is_split():
+    """A plan without counts is key grouping."""
     planner = Planner(24)
     assert (planner.plan.copies == 1).all()
     assert planner.plan == planner.update(np.zeros(8192))
@@ -208,8 +208,8 @@ def test_before_any_count_every_bucket_is_whole():
         ({"bins": 2, "capacities": [1, 0]}, "capacities must be positive numbers, got 0.0 at 1"),
     ],
 )
-def test_bad_planners(arguments, sentence):
-    """The sentence says what is wrong and what would be right."""
+def test_a_bad_argument_is_refused(arguments, sentence):
+    """The error message names the argument, the given value and the allowed values."""
     with pytest.raises(ValueError, match=sentence):
         Planner(**arguments)
 
@@ -223,14 +223,14 @@ def test_bad_planners(arguments, sentence):
         (np.full(64, 1e308), r"numbers from 0 to 1e300, got 1e\+308 at 0"),
     ],
 )
-def test_bad_counts(counts, sentence):
+def test_bad_counts_are_refused(counts, sentence):
     """Counts are one non-negative number per bucket."""
     with pytest.raises(ValueError, match=sentence):
         Planner(2, buckets=64).update(counts)
 
 
 def test_a_plan_of_another_size_is_not_resumed():
-    """A planner goes on only with a plan for its own bins and buckets."""
+    """A planner resumes only a plan with its own numbers of bins and buckets."""
     saved = Planner(2, buckets=64).save()
     other = Planner(3, buckets=64)
     other.update(np.ones(64))

@@ -1,4 +1,4 @@
-"""A plan as a value: where messages go, what moves, and its JSON."""
+"""A plan as a value: the bins of messages, the share that moves, and its JSON."""
 
 import json
 import pickle
@@ -19,7 +19,7 @@ from tests.plans.strategies import PLANNERS, bucket_counts
     PLANNERS, bucket_counts(), st.lists(st.tuples(st.integers(0, 63), st.integers(0, 2**64 - 1)))
 )
 def test_routing_follows_the_cells(planner, counts, messages):
-    """The vectorized look-up and a walk over the cells agree on every message."""
+    """The vectorized lookup and a loop over the cells agree on every message."""
     plan = planner.update(counts)
     expected = []
     for bucket, salt in messages:
@@ -37,8 +37,8 @@ def test_routing_follows_the_cells(planner, counts, messages):
 
 @settings(max_examples=20)
 @given(PLANNERS, bucket_counts())
-def test_messages_arrive_as_the_weights_say(planner, counts):
-    """Of many messages of a bucket each cell gets its weight."""
+def test_each_cell_gets_its_weight_of_the_messages(planner, counts):
+    """The fractions of 20,000 messages of one bucket agree with the weights of its cells."""
     assume(counts.any())
     plan = planner.update(counts)
     bucket = int(counts.argmax())
@@ -48,23 +48,23 @@ def test_messages_arrive_as_the_weights_say(planner, counts):
         assert got[cell.bin] == pytest.approx(cell.weight, abs=1e-3)
 
 
-def test_what_moves_is_what_goes_elsewhere():
-    """Whole and split buckets, against the bins that messages really go to."""
+def test_the_moved_share_counts_messages_that_change_bins():
+    """The share is exact for whole and for split buckets."""
     one = RoutingPlan.from_cells(3, [[(0, WHOLE)], [(0, WHOLE // 2), (1, WHOLE)], [(2, WHOLE)]])
     two = RoutingPlan.from_cells(3, [[(1, WHOLE)], [(0, WHOLE // 4), (2, WHOLE)], [(2, WHOLE)]])
     assert 0.5 * 1 + 0.25 * 0.75 == two.moved_from(one, [50, 25, 25])
     assert 0 == one.moved_from(one, [50, 25, 25]) == one.moved_from(two, [0, 0, 0])
 
 
-def test_plans_over_other_buckets_cannot_be_compared():
-    """How much moved is asked of plans over the same buckets."""
-    with pytest.raises(ValueError, match="plans over 64 and 32 buckets cannot be compared"):
+def test_plans_over_different_numbers_of_buckets_cannot_be_compared():
+    """The moved share is defined only for plans over the same buckets."""
+    with pytest.raises(ValueError, match="must be a plan over 64 buckets, got one over 32"):
         Planner(2, buckets=64).plan.moved_from(Planner(2, buckets=32).plan, np.ones(64))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"bins": 1}'])
-def test_what_is_not_a_plan(text):
-    """Other JSON is not taken for a plan."""
+def test_other_json_is_refused(text):
+    """JSON without the fields of a plan raises an error."""
     with pytest.raises(ValueError, match="this is not the JSON of a routing plan"):
         RoutingPlan.from_json(text)
 
@@ -84,8 +84,8 @@ def test_what_is_not_a_plan(text):
         ["x"],
     ],
 )
-def test_a_broken_plan_is_not_read(buckets):
-    """Cells must name bins and end, rising, at the whole."""
+def test_invalid_cells_are_refused(buckets):
+    """Cells must have bins of the plan, and ends that increase up to 2^32."""
     text = json.dumps({"bins": 2, "buckets": buckets, "shares": [0.5, 0.5], "version": 1})
     with pytest.raises(ValueError, match="this is not the JSON of a routing plan"):
         RoutingPlan.from_json(text)
@@ -101,15 +101,15 @@ def test_a_broken_plan_is_not_read(buckets):
         (np.array([64]), np.array([1]), IndexError),
     ],
 )
-def test_bad_messages(buckets, salts, error):
-    """Only whole numbers of buckets that exist and 64-bit salts are routed."""
+def test_bad_messages_are_refused(buckets, salts, error):
+    """Buckets must be integers that exist, and salts must be 64-bit integers."""
     with pytest.raises(error):
         Planner(2, buckets=64).plan.route(buckets, salts)
 
 
 @given(PLANNERS, bucket_counts(), st.sets(st.integers(0, 63)))
-def test_buckets_can_be_made_whole(planner, counts, whole):
-    """Those that are named go where their largest part went; the others stay as they are."""
+def test_split_buckets_can_be_made_whole(planner, counts, whole):
+    """The given buckets go to the bin of their largest cell; the others do not change."""
     plan = planner.update(counts)
     made = plan.with_whole(whole)
     for bucket in range(64):
@@ -123,8 +123,8 @@ def test_buckets_can_be_made_whole(planner, counts, whole):
     assert made.shares == pytest.approx(made.shares_of(plan.counts))
 
 
-def test_counts_are_no_part_of_a_plans_value():
-    """Not of its equality, hash, JSON or repr; copies and resumed planners keep them."""
+def test_counts_are_not_part_of_the_value_of_a_plan():
+    """Equality, hash, JSON and repr ignore counts; copies and resumed planners keep them."""
     planner = Planner(4, buckets=64)
     plan = planner.update(np.arange(64.0))
     bare = replace(plan, counts=None, fair=None)

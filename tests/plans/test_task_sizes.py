@@ -1,4 +1,4 @@
-"""Tasks of unequal size, in the order in which they are taken."""
+"""The sizes of tasks, in the order in which Spark starts them."""
 
 import heapq
 
@@ -13,8 +13,8 @@ from steelyard.plans.task_sizes import SHRINKING, capacities_of_tasks
     st.integers(1, 8),
     st.lists(st.floats(0.1, 10), min_size=1, max_size=20),
 )
-def test_rounds_shrink_and_keep_proportions(tasks, capacities):
-    """Each worker's tasks shrink by the same factor, and workers stay in proportion."""
+def test_tasks_shrink_and_keep_proportions(tasks, capacities):
+    """Each worker's tasks shrink by the same factor; totals are proportional to capacities."""
     sizes = np.reshape(
         capacities_of_tasks(len(capacities), tasks, capacities), (tasks, len(capacities))
     )
@@ -22,8 +22,8 @@ def test_rounds_shrink_and_keep_proportions(tasks, capacities):
     np.testing.assert_allclose(sizes.sum(axis=0) / sizes.sum(), capacities / np.sum(capacities))
 
 
-def test_fewer_tasks_do_for_unequal_machines():
-    """Over many clusters, five shrinking tasks a worker do as well as eight equal ones."""
+def test_shrinking_tasks_use_unequal_machines_better_than_equal_tasks():
+    """Over many clusters, five shrinking tasks per worker use more time than eight equal ones."""
     rng = np.random.default_rng(5)
     used = {"five": [], "eight": []}
     for _ in range(200):
@@ -40,7 +40,7 @@ def test_fewer_tasks_do_for_unequal_machines():
 
 
 def _used(tasks, speeds):
-    """The part of the machines' time that is used, if whoever is free takes the next task."""
+    """Return the fraction of the machines' time in use if each free machine takes a task."""
     free = [(0.0, machine) for machine in range(len(speeds))]
     for task in tasks:
         when, machine = heapq.heappop(free)

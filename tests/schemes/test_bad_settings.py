@@ -1,4 +1,4 @@
-"""Bad settings get one sentence that names the setting, the value and the allowed range."""
+"""A bad setting raises an error that names the setting, the value and the allowed range."""
 
 import numpy as np
 import pytest
@@ -34,27 +34,27 @@ from steelyard import schemes
         ),
     ],
 )
-def test_bad_settings(name, settings, sentence):
-    """The sentence says what is wrong and what would be right."""
+def test_bad_settings_are_refused(name, settings, sentence):
+    """The error message names the given value and the allowed values."""
     with pytest.raises(ValueError, match=sentence):
         schemes.named(name, **settings)
 
 
 @pytest.mark.parametrize("bins", [0, -1, 1.0, True, 2**31])
-def test_bad_bins(bins):
+def test_bad_numbers_of_bins_are_refused(bins):
     """The number of bins is a whole number that fits 32 bits."""
     with pytest.raises(ValueError, match="bins must be a whole number, from 1 to 2,147,483,647"):
         schemes.named("kg").router(bins)
 
 
-def test_bad_seed():
+def test_a_bad_seed_is_refused():
     """A seed is a whole number that fits 64 bits."""
     with pytest.raises(ValueError, match="seed must be a whole number, from 0 to"):
         schemes.named("kg").router(3, seed=-1)
 
 
 @pytest.mark.parametrize("keys", [np.zeros(3), np.zeros((2, 2), np.uint64), ["a"]])
-def test_bad_hashes(keys):
+def test_bad_hashes_are_refused(keys):
     """Only one-dimensional arrays of 64-bit hashes are routed."""
     with pytest.raises(TypeError, match="needs a one-dimensional array of 64-bit hashes"):
         schemes.named("kg").router(3).route_many(keys)
@@ -63,7 +63,7 @@ def test_bad_hashes(keys):
 def test_a_state_of_another_scheme_is_refused():
     """A state resumes only the scheme that saved it."""
     saved = schemes.named("porc").router(3).save()
-    with pytest.raises(ValueError, match=r"saved by RandomChoices\(.*, it cannot resume KeyGro"):
+    with pytest.raises(ValueError, match=r"saved by RandomChoices\(.* and cannot resume KeyGro"):
         schemes.named("kg").resume(saved)
     with pytest.raises(ValueError, match=r"cannot resume RandomChoices\(epsilon=0.5\)"):
         schemes.named("porc", epsilon=0.5).resume(saved)
@@ -71,8 +71,8 @@ def test_a_state_of_another_scheme_is_refused():
         schemes.named("porc").resume({})
 
 
-def test_numbers_of_numpy_are_numbers():
-    """Bins and seeds may come out of arrays."""
+def test_numpy_integers_are_accepted():
+    """Bins and seeds may be elements of numpy arrays."""
     keys = np.arange(1000, dtype=np.uint64)
     for name in schemes.names():
         routed = schemes.named(name).router(np.uint8(200), np.int64(3)).route_many(keys)

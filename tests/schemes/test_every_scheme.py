@@ -1,4 +1,4 @@
-"""What every scheme promises, checked on each of them."""
+"""Promises that every scheme keeps."""
 
 import pickle
 
@@ -32,7 +32,7 @@ def check_saved_state_resumes_exactly(scheme, keys, bins, seed, cut):
     stopped = scheme.router(bins, seed)
     stopped.route_many(keys[:cut])
     saved = stopped.save()
-    stopped.route_many(keys[cut:])  # what happens after saving does not reach what was saved
+    stopped.route_many(keys[cut:])  # later messages must not change the saved state
     resumed = scheme.resume(pickle.loads(pickle.dumps(saved)))
     assert expected[cut:].tolist() == resumed.route_many(keys[cut:]).tolist()
     assert straight.loads.tolist() == resumed.loads.tolist()
@@ -69,15 +69,15 @@ def checks_for(name):
 )
 @settings(max_examples=40)
 @given(data=st.data())
-def test_promise(name, check, data):
-    """Every scheme keeps every promise that applies to it."""
+def test_every_scheme_keeps_every_promise(name, check, data):
+    """The check passes for generated settings, keys, bins and seeds."""
     keys = data.draw(key_streams(most=150))
     cut = data.draw(st.integers(0, keys.size))
     check(data.draw(settings_of(name)), keys, data.draw(BINS), data.draw(SEEDS), cut)
 
 
 def assert_every_prefix_is_within(limits, routed, bins):
-    """A load grows only with a message of its own: to look at each message's bin is enough."""
+    """Check each message's bin after the message; the loads of other bins have not changed."""
     order = np.argsort(routed, kind="stable")
     first = np.searchsorted(routed[order], np.arange(bins))
     loads = np.empty(routed.size, np.int64)
@@ -95,7 +95,7 @@ def assert_every_prefix_is_within(limits, routed, bins):
     seed=st.integers(0, 2**32),
 )
 def test_every_prefix_stays_within_capacity(name, skew, keys, epsilon, slack, bins, seed):
-    """After m messages no bin has more than (1 + epsilon) m / n + 1, at any m, for any skew."""
+    """After m messages no bin has more than (1 + epsilon) m / n + slack + 1, at every m."""
     if name == "porc-graded":
         scheme = schemes.named(name, epsilon=epsilon, slack=slack)
     else:
@@ -107,8 +107,8 @@ def test_every_prefix_stays_within_capacity(name, skew, keys, epsilon, slack, bi
 
 
 @pytest.mark.parametrize("name", schemes.names())
-def test_settings_are_values(name):
-    """Two schemes with the same settings are equal, hashable and survive pickling."""
+def test_schemes_with_the_same_settings_are_equal(name):
+    """They have the same hash, also after pickling."""
     scheme = schemes.named(name)
     assert scheme == schemes.named(name)
     assert hash(scheme) == hash(pickle.loads(pickle.dumps(scheme)))
@@ -125,8 +125,8 @@ def test_settings_are_values(name):
     ],
 )
 @pytest.mark.parametrize("bins", [1, 2, 10_000])
-def test_extremes(name, keys, bins):
-    """One bin or ten thousand, one key or only different ones: routed, all of them."""
+def test_every_message_of_an_extreme_stream_is_routed(name, keys, bins):
+    """The streams have no message, one key or only different keys; the bins are 1 to 10,000."""
     router = schemes.named(name).router(bins)
     routed = router.route_many(keys)
     assert keys.size == router.loads.sum()
@@ -135,14 +135,14 @@ def test_extremes(name, keys, bins):
 
 @pytest.mark.parametrize("name", ["ch", "porc", "porc-graded"])
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-300, 10])
-def test_tiny_and_huge_epsilon(name, epsilon):
-    """The bound holds at both ends of what epsilon may be."""
+def test_the_bound_holds_for_tiny_and_large_epsilon(name, epsilon):
+    """The bound on loads holds at both ends of the range of epsilon."""
     routed = schemes.named(name, epsilon=epsilon).router(100).route_many(np.zeros(3000, np.uint64))
     assert_every_prefix_is_within((1 + epsilon) * np.arange(1, 3001) / 100 + 1, routed, 100)
 
 
-def test_probes_are_the_bins_looked_at():
-    """The speed-up of porc shows: one hot key needs few probes, though it overflows far."""
+def test_probes_count_the_bins_checked():
+    """A hot key that overflows to many bins needs few probes in porc."""
     keys = np.zeros(10_000, np.uint64)
     assert 20_000 == probes_of("pkg", keys)
     assert 10_000 <= probes_of("porc", keys) <= 100_000
@@ -154,7 +154,7 @@ def probes_of(name, keys):
     return router.probes
 
 
-def test_shuffle_starts_where_the_seed_says():
-    """Sources with other seeds do not all begin with the same worker."""
+def test_the_seed_decides_the_first_bin_of_shuffle_grouping():
+    """Sources with different seeds begin with different bins."""
     keys = np.zeros(4, np.uint64)
     assert [2, 3, 4, 0] == schemes.named("sg").router(5, seed=7).route_many(keys).tolist()

@@ -1,4 +1,4 @@
-"""What the schemes reach on long streams."""
+"""The imbalance and the memory of the schemes on long streams."""
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ from steelyard.hashing import hash_keys
 
 @pytest.fixture(scope="module")
 def stream():
-    """5 M messages, Zipf 1.0 over 100,000 keys: ranks and hashes."""
+    """Return the ranks and hashes of 5 M messages, Zipf 1.0 over 100,000 keys."""
     ranks = zipf_ranks(5_000_000, skew=1.0, seed=11)
     return ranks, hash_keys(pa.array(ranks, pa.int64()))
 
@@ -25,7 +25,7 @@ def route(stream, name, bins, **settings):
 
 
 def test_graded_choices_save_memory(stream):
-    """At most 0.6 of the memory of Algorithm 1, within the same bound."""
+    """They need at most 0.6 of the memory of Algorithm 1, within the same bound on loads."""
     imbalance, memory = route(stream, "porc", 100)
     graded_imbalance, graded_memory = route(stream, "porc-graded", 100)
     assert graded_memory <= 0.6 * memory
@@ -37,15 +37,15 @@ def test_graded_choices_save_memory(stream):
     ("name", "split"), [pytest.param("kg", 1, id="kg"), pytest.param("pkg", 2, id="pkg")]
 )
 def test_lower_bounds_hold(stream, name, split):
-    """No scheme that splits a key over so few bins beats n p / split - 1."""
+    """A scheme that splits a key over `split` bins has an imbalance of n p / split - 1 or more."""
     imbalance, memory = route(stream, name, 100)
     share = zipf_probabilities(1.0, 100_000)[0]
     assert imbalance >= 100 * share * 0.99 / split - 1
     assert memory <= split
 
 
-def test_half_life_follows_hot_keys_that_change():
-    """With a half life the recent imbalance stays low when the hot keys change; without, not."""
+def test_a_half_life_keeps_the_recent_imbalance_low_when_hot_keys_change():
+    """Without a half life the recent imbalance exceeds 1; with it, it stays below 0.5."""
     bins, phase = 50, 500_000
     ranks = np.concatenate(
         [zipf_ranks(phase, 1.2, 10_000, seed).astype(np.int64) + seed * 10_000 for seed in range(4)]
@@ -62,8 +62,8 @@ def test_half_life_follows_hot_keys_that_change():
     assert recent_imbalance(half_life=10 * bins * 100) < 0.5
 
 
-def test_slack_spares_light_keys_a_move(stream):
-    """An additive allowance lowers the memory further where loads are small."""
+def test_slack_lowers_the_memory_while_loads_are_small(stream):
+    """With slack, fewer light keys leave their first choice."""
     _, without = route(stream, "porc-graded", 1000)
     _, with_slack = route(stream, "porc-graded", 1000, slack=20)
     assert with_slack < without
@@ -71,7 +71,7 @@ def test_slack_spares_light_keys_a_move(stream):
 
 @pytest.mark.parametrize("name", ["dchoices", "wchoices"])
 def test_head_choices_balance_where_two_choices_do_not(stream, name):
-    """More choices for the head balance a stream that partial key grouping cannot."""
+    """More choices for head keys balance a stream that partial key grouping cannot balance."""
     imbalance, memory = route(stream, name, 100)
     assert imbalance < 0.02
     assert memory < 2.5

@@ -1,4 +1,4 @@
-"""Every compiled loop routes as its plain twin does."""
+"""Every compiled loop gives the same results as a plain Python loop, its twin."""
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ from tests.strategies import SEEDS, UINT64, key_streams, settings_of
 
 @pytest.mark.parametrize("name", schemes.names())
 @given(data=st.data())
-def test_a_router_routes_as_its_plain_twin(name, data):
-    """The compiled loop and the plain one agree on every message."""
+def test_a_router_agrees_with_its_plain_twin(name, data):
+    """The compiled loop and the plain loop agree on every message."""
     scheme = data.draw(settings_of(name))
     keys = data.draw(key_streams())
     bins = data.draw(st.integers(1, 40))
@@ -27,7 +27,7 @@ def test_a_router_routes_as_its_plain_twin(name, data):
 
 @given(UINT64, SEEDS, st.integers(1, 1000), st.integers(1, 2**31 - 1))
 def test_choices_are_the_same_in_python_numpy_and_compiled(key, seed, salt, bins):
-    """There are three ways to compute a choice and one answer."""
+    """Three implementations compute the same choice."""
     mask = hashing.seed_mask(seed)
     assert plain.seed_mask(seed) == mask
     assert plain.mix64(key) == hashing.mix64(np.array([key], np.uint64))[0]
@@ -36,7 +36,7 @@ def test_choices_are_the_same_in_python_numpy_and_compiled(key, seed, salt, bins
 
 
 @given(st.lists(st.integers(0, 30)), st.integers(1, 12))
-def test_space_saving_counts_as_its_plain_twin(keys, size):
+def test_space_saving_agrees_with_its_plain_twin(keys, size):
     """The indexed summary and the plain list agree after every key."""
     summary, twin = SpaceSaving.of_size(size), plain.SpaceSaving(size)
     for key in keys:
@@ -55,8 +55,8 @@ def test_space_saving_never_underestimates(keys, size):
 
 
 @given(st.lists(st.floats(0.001, 0.3), max_size=8), st.integers(1, 60), st.floats(1e-5, 0.1))
-def test_enough_choices_as_its_plain_twin(shares, bins, tolerance):
-    """The number of choices of head keys is the first that the formula allows."""
+def test_enough_choices_agrees_with_its_plain_twin(shares, bins, tolerance):
+    """The number of choices of head keys is the smallest that the formula allows."""
     head = sorted((p / max(1, sum(shares)) for p in shares), reverse=True)
     assert plain.enough_choices(head, bins, tolerance) == enough_choices(
         np.array(head), bins, tolerance

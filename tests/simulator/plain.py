@@ -1,4 +1,4 @@
-"""A plain twin of the simulator: an event at a time, a queue of messages at each worker."""
+"""A plain twin of the simulator: one event at a time, a queue of messages at each worker."""
 
 import heapq
 import math
@@ -18,7 +18,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 
 class PlannedRouter:
-    """Follow a plan, one message after the other, whoever sends it."""
+    """Route the messages of all sources by one plan, one message at a time."""
 
     def __init__(self, plans, bins):
         self.planner = Planner(bins, plans.epsilon, plans.buckets, decay=plans.decay)
@@ -26,7 +26,7 @@ class PlannedRouter:
         self.number = 0
 
     def route(self, key_hash):
-        """The cell that the message's number, scrambled, falls into."""
+        """Return the bin of the cell that contains the hashed number of the message."""
         bucket = (key_hash ^ int(seed_mask(0))) % len(self.counts)
         self.counts[bucket] += 1
         point = (self.number * GOLDEN % 2**64) / 2**64
@@ -38,23 +38,23 @@ class PlannedRouter:
         return cell.bin
 
     def end_slot(self):
-        """Plan the next slot."""
+        """Update the plan for the next slot."""
         if sum(self.counts):
             self.planner.update(self.counts)
         self.counts = [0] * len(self.counts)
 
 
 def routers_of(scheme, bins, sources):
-    """A router for each source, or one plan for all."""
+    """Return a router for each source, or the same router for all if plans decide."""
     if isinstance(scheme, Plans):
         return [PlannedRouter(scheme, bins)] * sources
     return [scheme.router(bins, 0) for _ in range(sources)]
 
 
 def simulate(stream, cluster, grouping, *, sources, slot):
-    """Finish times by message, moves as (slot, move), and queue lengths at the ends of slots.
+    """Return finish times by message, moves as (slot, move) and queue lengths at slot ends.
 
-    At one and the same time messages finish first, then a slot ends, then messages arrive.
+    Events at the same time have an order: messages finish, then a slot ends, then messages arrive.
     """
     n = cluster.workers
     delegated = isinstance(grouping, ConsistentGrouping)
@@ -73,7 +73,7 @@ def simulate(stream, cluster, grouping, *, sources, slot):
     changes = [(c.at, c.speeds) for c in cluster.changes]
 
     def end_of(worker, start, work=1.0):
-        """When work ends that starts at a time, piece by piece through the changes."""
+        """Return the time at which work that starts at `start` ends, with all speed changes."""
         while True:
             speed, until = cluster.speeds[worker], float("inf")
             for at, speeds in changes:
@@ -114,7 +114,7 @@ def simulate(stream, cluster, grouping, *, sources, slot):
             source = message % sources
             if delegated and reports[w] is not None:
                 made = sides[source].acknowledge(w, reports[w])
-                during = max(0, math.ceil(now / slot) - 1)  # a slot's end belongs to it
+                during = max(0, math.ceil(now / slot) - 1)  # a slot includes its end
                 moves += [(during, move) for move in made if during < slots]
         else:
             lengths.append([len(queue) for queue in queues])

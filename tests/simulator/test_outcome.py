@@ -1,4 +1,4 @@
-"""What a simulation tells: series, totals, and what it refuses."""
+"""The outcome of a simulation: series, totals and error messages."""
 
 import numpy as np
 import pytest
@@ -28,8 +28,8 @@ def skewed(messages=20_000, rate=200.0, seed=0):
 
 
 @given(st.integers(0, 2**32), st.sampled_from([1, 2, 5, 7, 20]))
-def test_longer_ticks_tell_the_same(seed, ticks):
-    """Sums over the time, and what holds at the ends of the long ticks, do not change."""
+def test_longer_ticks_do_not_change_the_outcome(seed, ticks):
+    """The totals, and the values at the ends of the longer ticks, stay the same."""
     settings = SimulationSettings(slot=1, tick=0.5, overload=True)
     outcome = simulate(skewed(3000, seed=seed), Cluster.of([150.0, 250.0]), KG, settings)
     longer = outcome.every(0.5 * ticks)
@@ -42,7 +42,7 @@ def test_longer_ticks_tell_the_same(seed, ticks):
 
 
 def test_every_series_has_a_value_per_tick():
-    """Queues, latency, utilization, memory, moves and signals; what is counted adds up."""
+    """The series of moves, signals and queue lengths agree with the counts of the outcome."""
     stream = skewed(60_000)
     cluster = Cluster.machines(4, fast=1, times=5, total=250)
     outcome = simulate(stream, cluster, ConsistentGrouping(), SimulationSettings(slot=10, tick=5))
@@ -66,8 +66,8 @@ def test_every_series_has_a_value_per_tick():
 
 
 def test_latency_quantiles_are_right_to_two_percent():
-    """Against the latencies of a queue that can be worked out by hand."""
-    # Two messages a second for one worker that does one: message i waits i / 2 seconds.
+    """The quantiles agree with the latencies of a queue that are computed by hand."""
+    # Two messages per second arrive, the worker processes one: message i waits i / 2 seconds.
     stream = ArrayStream.at_rate(np.zeros(2000), rate=2.0)
     outcome = simulate(
         stream, Cluster.of([1.0]), KG, SimulationSettings(slot=100, tick=100, overload=True)
@@ -81,8 +81,8 @@ def test_latency_quantiles_are_right_to_two_percent():
     assert first == pytest.approx(np.median(latency[:100]), rel=0.03)
 
 
-def test_convergence_is_told_in_slots():
-    """The slot after the last in which a worker was above 95 %, or never."""
+def test_convergence_is_measured_in_slots():
+    """It is the slot after the last slot in which a worker was above 95 %, or None."""
     stream = constant(60 * 6000, slots=60, skew=0.6)
     rate = stream.messages / stream.seconds
     unequal = Cluster.machines(10, fast=3, times=5, total=rate / 0.8)
@@ -100,7 +100,7 @@ def test_convergence_is_told_in_slots():
 
 @pytest.mark.parametrize("grouping", [Direct(Plans()), ConsistentGrouping(Plans())])
 def test_plans_balance_from_the_second_slot_on(grouping):
-    """In the first slot a key goes to one bin; then hot ones are split."""
+    """In the first slot each key goes to one bin; in later slots hot keys are split."""
     stream = constant(400_000, slots=20, skew=1.2)
     cluster = Cluster.machines(10, total=stream.messages / stream.seconds / 0.8)
     outcome = simulate(stream, cluster, grouping)
@@ -112,8 +112,8 @@ def test_plans_balance_from_the_second_slot_on(grouping):
     assert outcome.plan.bins == (10 if isinstance(grouping, Direct) else 1000)
 
 
-def test_sources_follow_one_plan():
-    """Any number of sources gives the same result where plans decide."""
+def test_all_sources_follow_one_plan():
+    """If plans decide, the number of sources does not change the outcome."""
     stream = skewed()
     cluster = Cluster.machines(5, total=250)
     one, many = (
@@ -124,7 +124,7 @@ def test_sources_follow_one_plan():
 
 
 def test_copies_of_a_key_are_the_workers_that_held_it():
-    """The hottest key is everywhere under shuffle grouping, and in one place under KG."""
+    """Shuffle grouping copies the hottest key to all workers, key grouping to one."""
     stream = skewed()
     cluster = Cluster.machines(70, total=300)
     assert simulate(stream, cluster, SG).copies_of(1) == 70
@@ -152,16 +152,16 @@ def test_copies_of_a_key_are_the_workers_that_held_it():
     ],
     ids=["rate", "work per key", "data set"],
 )
-def test_more_than_can_be_done_must_be_said(run):
-    """It is refused in a sentence, unless it is wanted."""
-    with pytest.raises(ValueError, match=r"the stream is \d+% of what the cluster can do"):
+def test_overload_is_refused_unless_it_is_allowed(run):
+    """The error message gives the load of the cluster."""
+    with pytest.raises(ValueError, match=r"the stream needs \d+% of the capacity of the cluster"):
         run()
     assert run(overload=True).queue_length.max() > 0
 
 
 @given(st.floats(0.01, 100), st.floats(0.01, 100), st.integers(1, 300))
 def test_no_message_is_lost_between_slots(rate, slot, messages):
-    """However the slots fall, rounding included, every message is simulated."""
+    """Every message is simulated for all lengths of slots, in spite of rounding."""
     stream = ArrayStream.at_rate(np.zeros(messages), rate)
     assume(messages / rate / slot < 10_000)
     outcome = simulate(
@@ -170,8 +170,8 @@ def test_no_message_is_lost_between_slots(rate, slot, messages):
     assert outcome.messages == messages == outcome.tally.finishes.sum()
 
 
-def test_a_last_slot_that_is_cut_short_does_not_count_as_calm():
-    """A stream that ends in the middle of a slot never converged if nobody did before."""
+def test_a_last_slot_that_is_cut_short_does_not_count_as_converged():
+    """The end of the stream in the middle of a slot lowers the utilization of that slot only."""
     stream = ArrayStream.at_rate(np.zeros(1050), rate=10.0)
     outcome = simulate(stream, Cluster.of([10.0, 10.0]), KG, SimulationSettings(slot=10, tick=10))
     assert outcome.moves.size == 11
@@ -181,13 +181,13 @@ def test_a_last_slot_that_is_cut_short_does_not_count_as_calm():
 @pytest.mark.parametrize(
     ("work", "sentence"),
     [
-        (np.ones(3), "work must be one number for each of 500 keys, got shape"),
-        (np.full(500, -1.0), "work must be numbers of at least 0"),
-        (np.full(500, np.nan), "work must be numbers of at least 0"),
+        (np.ones(3), "work must have one number for each of 500 keys, got shape"),
+        (np.full(500, -1.0), "work must be finite numbers of at least 0"),
+        (np.full(500, np.nan), "work must be finite numbers of at least 0"),
     ],
 )
-def test_work_must_fit_the_keys(work, sentence):
-    """Compiled code must not read what is not there."""
+def test_work_must_have_a_number_for_each_key(work, sentence):
+    """Otherwise compiled code would read beyond the end of the array."""
     with pytest.raises(ValueError, match=sentence):
         simulate(
             skewed(),
@@ -197,8 +197,8 @@ def test_work_must_fit_the_keys(work, sentence):
         )
 
 
-def test_told_what_is_fair_workers_balance_when_all_are_busy():
-    """At 110 % nobody is idle: thresholds leave things as they are, comparison does not."""
+def test_comparison_with_the_fair_load_balances_workers_that_are_all_busy():
+    """At 110 % load no worker is idle, so thresholds alone move no virtual workers."""
     stream = constant(40 * 12_000, slots=40)
     cluster = Cluster.machines(10, fast=2, times=10, total=stream.messages / stream.seconds / 1.1)
     spread = {}
@@ -214,7 +214,7 @@ def test_told_what_is_fair_workers_balance_when_all_are_busy():
 
 
 def test_full_load_is_not_overload():
-    """Exactly 100 %, and a peak above it in a stream that is below it as a whole."""
+    """A load of exactly 100 % is accepted, and so is a peak above 100 % in a lower mean load."""
     simulate(ArrayStream.at_rate(np.zeros(1000), rate=1.0), Cluster.of([1.0]), KG)
     day = datasets.named("wp", fraction=0.001)
     total = day.messages / day.seconds / 0.8
@@ -223,8 +223,8 @@ def test_full_load_is_not_overload():
 
 
 @pytest.mark.parametrize("rules", [PaperRules(), SteadyRules()])
-def test_cost_of_an_empty_slot_is_nothing(rules):
-    """A stream with a long pause in it is simulated slot by slot."""
+def test_slots_without_messages_are_simulated(rules):
+    """A stream may have a long pause."""
     times = np.concatenate([np.arange(500) / 10, 1000 + np.arange(500) / 10])
     stream = ArrayStream(np.arange(1000, dtype=np.uint32) % 50, times)
     outcome = simulate(

@@ -1,4 +1,4 @@
-"""The simulator against what queueing theory and common sense know."""
+"""The simulator agrees with queueing theory."""
 
 import numpy as np
 import pytest
@@ -23,15 +23,15 @@ KG, SG = Direct(schemes.named("kg")), Direct(schemes.named("sg"))
 
 
 def poisson(messages, rate, seed=0):
-    """One key, exponential gaps."""
+    """Return a stream with one key and Poisson arrivals."""
     gaps = np.random.default_rng(seed).exponential(1 / rate, messages)
     return ArrayStream(np.zeros(messages, np.uint32), np.cumsum(gaps))
 
 
 @pytest.mark.parametrize(("load", "messages"), [(0.5, 2e6), (0.8, 5e6), (0.95, 2e7)])
 @pytest.mark.parametrize("service", [None, Exponential()], ids=["M/D/1", "M/M/1"])
-def test_mean_wait_is_what_theory_says(load, messages, service):
-    """Within 2 % of rho / (mu - lambda), halved for deterministic service."""
+def test_the_mean_waiting_time_agrees_with_theory(load, messages, service):
+    """It is within 2 % of rho / (mu - lambda), or of half of that for deterministic service."""
     stream = poisson(int(messages), load, seed=5)
     outcome = simulate(
         stream, Cluster.of([1.0]), KG, SimulationSettings(slot=6000, tick=6000, service=service)
@@ -42,7 +42,7 @@ def test_mean_wait_is_what_theory_says(load, messages, service):
 
 @given(st.integers(0, 2**32), st.integers(1, 4), st.floats(0.3, 2))
 def test_messages_are_conserved(seed, workers, load):
-    """At every tick, what arrived is finished or queued; in the end all of it finishes."""
+    """At every tick a message that arrived is finished or queued; in the end all finish."""
     stream = poisson(2000, 100, seed)
     cluster = Cluster.machines(workers, total=100 / load)
     outcome = simulate(stream, cluster, SG, SimulationSettings(slot=1.0, tick=0.5, overload=True))
@@ -54,8 +54,8 @@ def test_messages_are_conserved(seed, workers, load):
 
 
 @given(st.integers(0, 2**32))
-def test_a_worker_with_work_works(seed):
-    """In a tick that begins with more than a tick's work, a worker finishes all that it can."""
+def test_a_worker_with_a_queue_is_never_idle(seed):
+    """A worker whose queue is longer than a tick's work finishes a full tick of work."""
     stream = poisson(3000, 120, seed)
     outcome = simulate(
         stream, Cluster.of([50.0, 50.0]), SG, SimulationSettings(slot=1, tick=1, overload=True)
@@ -65,8 +65,8 @@ def test_a_worker_with_work_works(seed):
     assert (np.abs(finishes[1:][always_busy] - 50) <= 1).all()
 
 
-def test_work_by_key():
-    """A key with ten units of work takes ten times as long."""
+def test_the_service_time_depends_on_the_work_of_the_key():
+    """A message with ten units of work takes ten times as long as one with one unit."""
     stream = ArrayStream(np.array([0, 1], np.uint32), np.array([0.0, 100.0]))
     outcome = simulate(
         stream, Cluster.of([2.0]), KG, SimulationSettings(service=PerKey(np.array([1.0, 10.0])))
@@ -74,8 +74,8 @@ def test_work_by_key():
     assert outcome.mean_latency == pytest.approx((0.5 + 5) / 2)
 
 
-def test_latency_quantiles_are_close():
-    """Read from bins, right to 2 %, by tick and in all."""
+def test_latency_quantiles_agree_with_theory():
+    """The quantiles come from latency bins, for each tick and for all messages."""
     stream = poisson(200_000, 0.8, seed=2)
     outcome = simulate(
         stream,
@@ -94,7 +94,7 @@ def test_latency_quantiles_are_close():
 
 
 def test_speeds_change_at_a_time_or_at_a_message():
-    """Half as fast from the 50th message on: it takes twice as long, from then on."""
+    """A worker that becomes half as fast has twice the latency from then on."""
     stream = ArrayStream.at_rate(np.zeros(100), rate=1.0)
     slower = Cluster.of([4.0, 2.0])
     by_message = slower.then(at_message=50, fast=1, times=0.5)
@@ -110,8 +110,8 @@ def test_speeds_change_at_a_time_or_at_a_message():
     assert [20.0, 40.0] == outcomes[0].capacity[-1].tolist()
 
 
-def test_periodic_aggregation_sends_each_partial_once_a_period():
-    """Two workers, three keys, ten periods of ten seconds."""
+def test_periodic_aggregation_sends_each_partial_state_once_per_period():
+    """The example has two workers, three keys and ten periods of ten seconds."""
     keys = np.tile([0, 1, 2], 1000)
     stream = ArrayStream.at_rate(keys, rate=30)
     outcome = simulate(
@@ -127,7 +127,7 @@ def test_periodic_aggregation_sends_each_partial_once_a_period():
 
 
 def test_delegation_balances_an_unequal_cluster():
-    """Consistent grouping keeps queues short where key and shuffle grouping let them grow."""
+    """Queues stay short with consistent grouping and grow with key and shuffle grouping."""
     keys = np.random.default_rng(0).zipf(1.3, 400_000) % 10_000
     stream = ArrayStream.at_rate(keys, rate=400)
     cluster = Cluster.machines(10, fast=3, times=5, total=500)
@@ -140,8 +140,8 @@ def test_delegation_balances_an_unequal_cluster():
     assert ends["cg"] < 100 < ends["sg"] < ends["kg"]
 
 
-def test_many_sources_agree_in_the_end():
-    """Ten sources with a copy each of the assignment balance the cluster as one does."""
+def test_ten_sources_balance_an_unequal_cluster():
+    """Each source has its own copy of the assignment."""
     keys = np.random.default_rng(0).zipf(1.3, 400_000) % 10_000
     stream = ArrayStream.at_rate(keys, rate=400)
     cluster = Cluster.machines(10, fast=3, times=5, total=500)
@@ -152,8 +152,8 @@ def test_many_sources_agree_in_the_end():
     assert outcome.signals.max() <= 100
 
 
-def test_quiet_start():
-    """In the first seconds that are asked for nothing is reported and nothing moves."""
+def test_no_virtual_worker_moves_in_the_quiet_seconds():
+    """Workers make no reports in the first `quiet` seconds."""
     stream = ArrayStream.at_rate(np.arange(20_000) % 500, rate=100)
     cluster = Cluster.machines(4, fast=1, times=5, total=130)
     outcome = simulate(
@@ -163,15 +163,15 @@ def test_quiet_start():
     assert 0 < outcome.moves[10:].sum()
 
 
-def test_spread_over_workers():
-    """Max - min and max - mean, ticks without a value left at zero."""
+def test_the_spread_over_workers_is_max_minus_min_and_max_minus_mean():
+    """Ticks without a value are zero."""
     spread, surplus = spread_over_workers(np.array([[1.0, 3.0], [np.nan, 2.0], [np.nan, np.nan]]))
     assert [2.0, 0.0, 0.0] == spread.tolist()
     assert [1.0, 0.0, 0.0] == surplus.tolist()
 
 
-def test_nothing_arrives():
-    """A stream without messages is over at once."""
+def test_a_stream_without_messages_is_simulated():
+    """All totals are zero, and quantiles are NaN."""
     outcome = simulate(ArrayStream(np.empty(0, np.uint32), np.empty(0)), Cluster.of([1.0]), KG)
     assert 0 == outcome.messages == outcome.memory_cost == outcome.mean_latency
     assert np.isnan(outcome.total_latency_quantile(0.5))
@@ -187,7 +187,7 @@ TINY = ArrayStream.at_rate(np.zeros(3), rate=1)
         (lambda: Cluster.of([1, 0]), "a worker's speed must be a number above 0, got 0.0"),
         (lambda: Cluster.machines(3, fast=4, total=1), "fast must be a whole number, from 0 to 3"),
         (lambda: Cluster.machines(3, total=0), "total must be a number above 0, got 0"),
-        (lambda: Cluster.of([1]).then(fast=1, times=2), "give one of the two"),
+        (lambda: Cluster.of([1]).then(fast=1, times=2), "pass either `at` or `at_message`"),
         (
             lambda: (
                 Cluster.of([1])
@@ -207,11 +207,11 @@ TINY = ArrayStream.at_rate(np.zeros(3), rate=1)
         ),
         (
             lambda: simulate(TINY, Cluster.of([1]), KG, SimulationSettings(slot=60, tick=7)),
-            "slot must be a whole number of times tick, 7 s, got 60 s",
+            "slot must be a multiple of tick, 7 s, got 60 s",
         ),
         (
             lambda: simulate(TINY, Cluster.of([1]), KG, SimulationSettings(period=90)),
-            "period must be a whole number of times slot, 60.0 s, got 90 s",
+            "period must be a multiple of slot, 60.0 s, got 90 s",
         ),
         (
             lambda: ConsistentGrouping(virtual_workers=0, rules=SteadyRules()),
@@ -223,11 +223,11 @@ TINY = ArrayStream.at_rate(np.zeros(3), rate=1)
         ),
         (
             lambda: ArrayStream(np.zeros(2, np.uint32), np.array([1.0, 0.5])),
-            "must start at 0 or later and never fall",
+            "must start at 0 or later and never decrease",
         ),
     ],
 )
-def test_impossible_simulations(act, sentence):
-    """One sentence says what is wrong."""
+def test_bad_settings_are_refused(act, sentence):
+    """The error message names the given value and the allowed values."""
     with pytest.raises(ValueError, match=sentence):
         act()

@@ -1,4 +1,4 @@
-"""The compiled simulator does what a plain event-by-event one does."""
+"""The compiled simulator agrees with a plain event-by-event simulator, its twin."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from tests.simulator import plain
 
 @st.composite
 def streams(draw):
-    """Up to 300 messages in about ten seconds, in bursts or evenly."""
+    """Draw up to 300 messages in about ten seconds, in bursts or with even gaps."""
     count = draw(st.integers(1, 300))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     keys = rng.zipf(draw(st.floats(1.2, 3)), count) % 40
@@ -32,7 +32,7 @@ def streams(draw):
 
 @st.composite
 def clusters(draw):
-    """One to five workers, each with a speed of its own, that may change twice."""
+    """Draw one to five workers with different speeds that change up to two times."""
     workers = draw(st.integers(1, 5))
     speeds = st.lists(st.floats(1, 50), min_size=workers, max_size=workers)
     cluster = Cluster.of(draw(speeds))
@@ -47,7 +47,7 @@ def clusters(draw):
 
 @st.composite
 def ties(draw):
-    """Times and speeds on a grid: messages finish, arrive and slots end at the same times."""
+    """Draw times and speeds on a grid, so that several events happen at the same time."""
     count = draw(st.integers(1, 300))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     times = np.sort(rng.integers(0, 160, count)) / 16
@@ -71,8 +71,8 @@ GROUPINGS = st.one_of(
 
 @settings(max_examples=150)
 @given(st.tuples(streams(), clusters()) | ties(), GROUPINGS, st.integers(1, 4))
-def test_simulation_equals_its_plain_twin(case, grouping, sources):
-    """The same latencies, queues and moves, slot by slot."""
+def test_the_simulator_agrees_with_its_plain_twin(case, grouping, sources):
+    """Latency, queue lengths and moves are the same in every slot."""
     stream, cluster = case
     finished, moves, lengths = plain.simulate(stream, cluster, grouping, sources=sources, slot=1.0)
     outcome = simulate(
@@ -88,14 +88,14 @@ def test_simulation_equals_its_plain_twin(case, grouping, sources):
     assert outcome.moves.tolist() == expected.tolist()
 
 
-def test_what_is_due_never_overflows():
-    """Where more acknowledgements are due than there is room, they are handed over in parts."""
+def test_arrived_acknowledgements_are_delivered_in_parts():
+    """`due` does not overflow if more acknowledgements have arrived than it can hold."""
     acks = kernel.Acknowledgements(
         times=np.array([1.0, 1.0, 1.0]),
         pairs=np.array([0, 1, 2]),
         size=np.array([3, 0]),
         due=np.zeros(2, np.int64),
-        news_from=np.zeros(3),
+        next_signal=np.zeros(3),
         may_move=np.zeros(3, np.bool_),
     )
     assert kernel._collect(acks, 1.0, 1)

@@ -1,4 +1,4 @@
-"""States that merge: what a worker keeps for a key, whichever part of its messages it saw."""
+"""Aggregators whose partial states merge, so that several workers can share the rows of a key."""
 
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # datasketches is loaded only where a sketch is asked for: executors may lack it.
+    # Import datasketches only if a sketch is used, because executors may lack it.
     if name in ("ApproxDistinct", "Quantiles"):
         from steelyard.aggregators import sketches
 

@@ -1,4 +1,7 @@
-"""Several aggregators over the same keys: record batches in, partial tables, results out."""
+"""Apply several aggregators to the same keys.
+
+Record batches enter; partial tables leave, and merged partial tables become results.
+"""
 
 from collections.abc import Sequence
 
@@ -10,10 +13,11 @@ from steelyard.aggregators.layout import as_type, is_plain, plain_column, plain_
 
 
 class Aggregation:
-    """The four verbs of mergeable state, on Arrow tables with one row per key.
+    """Create, add, merge and result: the four steps of mergeable state, on Arrow tables.
 
-    A partial table has the key columns first, then the state's columns of each aggregator. All
-    workers' partial tables merge, in any order and any nesting, into what one worker would hold.
+    A partial table has one row per key: the key columns first, then the state columns of each
+    aggregator. The partial tables of all workers merge, in any order and any nesting, into the
+    table that one worker would have for all rows.
 
     >>> from steelyard.aggregators import Count, Sum
     >>> rows = pa.record_batch({"page": ["a", "b", "a"], "bytes": [1, 2, 3]})
@@ -41,23 +45,23 @@ class Aggregation:
             pa.field(aggregator.name, aggregator.result_type(schema))
             for aggregator in self.aggregators
         ]
-        self.result_schema = _without_doubles(self._keys + results)
+        self.result_schema = _schema_of_distinct(self._keys + results)
         states = [
             pa.field(f"{aggregator.name}.{name}", kind)
             for aggregator in self.aggregators
             for name, kind in aggregator.state(schema).items()
         ]
-        self.partial_schema = _without_doubles(self._keys + states)
+        self.partial_schema = _schema_of_distinct(self._keys + states)
         widths = [len(aggregator.state(schema)) for aggregator in self.aggregators]
         ends = [len(by) + sum(widths[: i + 1]) for i in range(len(widths))]
         self._spans = [slice(end - width, end) for width, end in zip(widths, ends, strict=True)]
 
     def create(self) -> pa.Table:
-        """The partial table of no rows."""
+        """Return a partial table without rows."""
         return self.partial_schema.empty_table()
 
     def add(self, partial: pa.Table, rows: pa.RecordBatch | pa.Table) -> pa.Table:
-        """The partial table after these rows too."""
+        """Return the partial table with these rows added."""
         batch = self._plain(_one_batch(rows))
         if batch.num_rows == 0:
             return partial
@@ -70,12 +74,12 @@ class Aggregation:
         return self.merge(partial, fresh) if partial.num_rows else fresh
 
     def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns that are read, each in its plain type."""
+        """Return the columns that the aggregators and the key read, each in its plain type."""
         read = dict.fromkeys([*self.by, *(c for a in self.aggregators for c in a.columns)])
         return pa.record_batch({name: plain_column(batch.column(name)) for name in read})
 
     def merge(self, *partials: pa.Table) -> pa.Table:
-        """One partial table that stands for all of them."""
+        """Merge partial tables into one with one row per key."""
         batch = _one_batch(pa.concat_tables([self.create(), *partials]))
         if batch.num_rows == 0:
             return self.create()
@@ -88,7 +92,7 @@ class Aggregation:
         return pa.Table.from_arrays(columns, schema=self.partial_schema)
 
     def result(self, partial: pa.Table) -> pa.Table:
-        """The key columns, then one column per aggregator; the table must be merged."""
+        """Return the key columns and one column per aggregator; `partial` must be merged."""
         batch = _one_batch(partial)
         columns = list(batch.columns[: len(self.by)])
         for aggregator, span in zip(self.aggregators, self._spans, strict=True):
@@ -111,16 +115,22 @@ def _one_batch(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
 def _key_field(schema: pa.Schema, column: str) -> pa.Field:
     if schema.names.count(column) != 1:
         found = "no" if column not in schema.names else "more than one"
-        raise ValueError(f"there is {found} column {column!r} to group by, in {schema.names}")
+        raise ValueError(
+            f"there is {found} column {column!r} to group by; the columns are {schema.names}"
+        )
     field = schema.field(column)
     if not is_plain(field.type):
-        raise ValueError(f"the key {column!r} must be a plain value, got {field.type}")
+        raise ValueError(
+            f"the key {column!r} must be a plain value such as a number, a string, a date or a "
+            f"time, got {field.type}"
+        )
     return field
 
 
-def _without_doubles(fields: Sequence[pa.Field]) -> pa.Schema:
+def _schema_of_distinct(fields: Sequence[pa.Field]) -> pa.Schema:
+    """Return the schema of these fields; raise a ValueError if two have the same name."""
     names = [field.name for field in fields]
-    doubles = sorted({name for name in names if names.count(name) > 1})
-    if doubles:
-        raise ValueError(f"two columns of the result would be called {doubles[0]!r}")
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
+        raise ValueError(f"two columns of the result would be called {duplicates[0]!r}")
     return pa.schema(fields)

@@ -1,7 +1,7 @@
-"""The programming primitive of partial key grouping: state that can be merged.
+"""The base of aggregators: a partial state per key that can be merged.
 
-Rows enter at any worker, in any split; partial states per key leave; merged, they give the result
-that one worker would have reached alone.
+Rows enter at any worker, in any split; partial states per key leave. Merged, the states give the
+result that one worker would compute from all rows.
 """
 
 from abc import ABC, abstractmethod
@@ -16,10 +16,11 @@ States = list[pa.Array]
 
 
 class Aggregator(ABC):
-    """How rows of a key become a state, how states merge, and what comes out of them.
+    """A function of the rows of a key, computed from partial states that merge.
 
-    Settings only: frozen, picklable. Write your own by subclassing it; four methods say it all.
-    Merging must not depend on the order or the nesting of merges:
+    An aggregator has settings only; it is frozen and picklable. To write your own, subclass it
+    and define the methods below. The result must not depend on the order or the nesting of
+    merges.
 
     >>> import numpy as np
     >>> class AllTrue(Aggregator):
@@ -43,47 +44,47 @@ class Aggregator(ABC):
     """
 
     function: ClassVar[str]
-    """The name of the result's column is `function(column)`, as Spark would name it."""
+    """The result column is named `function(column)`, as in Spark."""
 
     def __init__(self, column: str) -> None:
         self.column = column
 
     @property
     def name(self) -> str:
-        """The name of the result's column."""
+        """The name of the result column."""
         return f"{self.function}({self.column})"
 
     @property
     def columns(self) -> list[str]:
-        """The columns of the input that are read."""
+        """The input columns that the aggregator reads."""
         return [self.column]
 
     @abstractmethod
     def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
-        """Create: the names and types of the state's columns, given the input's schema."""
+        """Return the names and types of the state columns for an input with this schema."""
 
     @abstractmethod
     def add(self, batch: pa.RecordBatch, groups: Groups) -> States:
-        """Add: the states of the groups of these rows."""
+        """Return the states of the groups of these rows."""
 
     @abstractmethod
     def merge(self, states: States, groups: Groups) -> States:
-        """Merge: states of the same group become one."""
+        """Merge the states of each group into one."""
 
     @abstractmethod
     def result(self, states: States) -> pa.Array:
-        """Result: what the states amount to."""
+        """Return the results of the states."""
 
     @abstractmethod
     def result_type(self, schema: pa.Schema) -> pa.DataType:
-        """The type of the result."""
+        """Return the type of the result for an input with this schema."""
 
     def check(self, schema: pa.Schema) -> None:
-        """Refuse an input that this aggregator cannot read, before any work starts."""
+        """Raise a ValueError for an input that this aggregator cannot read."""
         for column in self.columns:
             if schema.get_field_index(column) < 0:
                 raise ValueError(
-                    f"{self.name} needs the column {column!r}; there are {schema.names}"
+                    f"{self.name} needs the column {column!r}; the columns are {schema.names}"
                 )
 
     def __repr__(self) -> str:
@@ -98,6 +99,13 @@ class Aggregator(ABC):
 
 
 def refuse_unless(accepted: bool, aggregator: Aggregator, kind: pa.DataType, needs: str) -> None:
-    """One sentence for a column of the wrong type."""
+    """Raise a ValueError unless the type of a column is accepted.
+
+    Args:
+        accepted: Whether the type is accepted.
+        aggregator: The aggregator that reads the column.
+        kind: The type of the column.
+        needs: The values that the aggregator accepts, such as "numbers".
+    """
     if not accepted:
         raise ValueError(f"{aggregator.name} needs a column of {needs}, got {kind}")

@@ -1,6 +1,6 @@
-"""Aggregators as text that is the same in every process.
+"""Describe aggregators in text that is the same in every process.
 
-It is for what outlives a process, such as a checkpoint: no address and no order of a set is in it.
+The text is stored, for example in a checkpoint, so it has no memory address and no set order.
 """
 
 import hashlib
@@ -12,13 +12,13 @@ import numpy as np
 from steelyard.aggregators.base import Aggregator
 
 _LONGEST = 200
-"""Characters; longer settings are cut, and a digest tells them apart."""
+"""The longest text of a setting, in characters. Longer texts are cut and get a digest."""
 
 
 def described(aggregator: Aggregator) -> str:
-    """The class of an aggregator and its public settings.
+    """Return the class of an aggregator and its public settings.
 
-    A setting that is neither a number, a text, nor a collection of them is described by its type.
+    A setting is described by its type if it is no number, no text and no collection of these.
 
     >>> from steelyard.aggregators import TopK
     >>> described(TopK("user", 3))

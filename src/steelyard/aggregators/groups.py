@@ -1,4 +1,4 @@
-"""Rows to groups: every row's group as a small dense number, and reductions by it."""
+"""Assign rows to groups, numbered 0, 1, 2, ..., and reduce columns by group."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Groups:
-    """Which group each of some rows belongs to: 0, 1, ... in the order of first appearance.
+    """The group of each row, numbered 0, 1, ... in the order of first appearance.
 
     >>> groups = Groups.of([pa.array(["b", "a", "b", None])])
     >>> groups.ids
@@ -25,7 +25,7 @@ class Groups:
 
     @classmethod
     def of(cls, columns: list[pa.Array]) -> "Groups":
-        """Rows with equal values in all (plain) columns share a group; null equals null."""
+        """Group rows with equal values in all (plain) columns; null equals null."""
         ids, count = _encode(columns[0])
         for column in columns[1:]:
             more_ids, more_count = _encode(column)
@@ -33,17 +33,18 @@ class Groups:
         return cls(ids, count)
 
     def first_rows(self) -> NDArray[np.int64]:
-        """For every group the number of its first row."""
+        """Return the number of each group's first row."""
         first = np.zeros(self.count, np.int64)
-        first[self.ids[::-1]] = np.arange(self.ids.size)[::-1]  # the last one written is the first
+        # Written in reverse, so the last write of each group is its first row.
+        first[self.ids[::-1]] = np.arange(self.ids.size)[::-1]
         return first
 
     def sizes(self) -> NDArray[np.int64]:
-        """For every group its number of rows."""
+        """Return each group's number of rows."""
         return np.bincount(self.ids, minlength=self.count).astype(np.int64)
 
     def reduce(self, column: pa.Array, how: str) -> pa.Array:
-        """For every group `how` ("sum", "min", "max", "count") of its values; nulls are skipped."""
+        """Return the "sum", "min", "max" or "count" of each group's values; nulls are skipped."""
         table = pa.table({"group": self.ids, "value": column})
         reduced = table.group_by("group", use_threads=False).aggregate([("value", how)])
         values = reduced[f"value_{how}"].combine_chunks()
@@ -51,7 +52,7 @@ class Groups:
         return values.take(pa.array(order))
 
     def pieces(self, column: pa.Array) -> Iterator[tuple[int, pa.Array]]:
-        """Every group with its values, nulls left out, groups without values passed over."""
+        """Yield each group with its values; skip nulls and groups without values."""
         valid = column.is_valid()
         ids = self.ids[valid.to_numpy(zero_copy_only=False)]
         order = np.argsort(ids, kind="stable")

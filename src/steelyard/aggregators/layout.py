@@ -1,6 +1,6 @@
-"""Columns as aggregators take them: one layout for each kind of value.
+"""Convert columns to plain types: one Arrow type for each kind of value.
 
-Arrow has several ways to hold the same values; any of them may enter, a plain one leaves.
+Arrow has several types for the same values. A column of any of them enters; a plain one leaves.
 """
 
 import pyarrow as pa
@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with the plain type of each column; a column that has none keeps its type."""
+    """Return the schema with plain types; a column without a plain type keeps its type."""
     return pa.schema([pa.field(field.name, _plain_type(field.type)) for field in schema])
 
 
@@ -31,7 +31,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_column(column: pa.Array) -> pa.Array:
-    """The column in its plain type; floats have one zero and one NaN, as in Spark."""
+    """Return the column in its plain type; floats have one zero and one NaN, as in Spark."""
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if isinstance(column, pa.DictionaryArray):
@@ -40,24 +40,24 @@ def plain_column(column: pa.Array) -> pa.Array:
     if pa.types.is_floating(column.type):
         column = pc.add(column, pa.scalar(0, column.type))
         is_nan = pc.is_nan(column)
-        if pc.any(is_nan).as_py():  # of which there are many: some have a sign, or a payload
+        if pc.any(is_nan).as_py():  # NaNs differ in their sign and their payload
             column = pc.if_else(is_nan, pa.scalar(float("nan"), column.type), column)
     return column
 
 
 def as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The column in a type; Arrow cannot cast some nested columns even to their own."""
+    """Cast the column if needed; Arrow cannot cast some nested columns to their own type."""
     return column if column.type == kind else column.cast(kind)
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a plain type can be summed."""
+    """Return whether values of a plain type can be summed."""
     is_real = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     return bool(is_real or pa.types.is_decimal128(kind))
 
 
 def is_ordered(kind: pa.DataType) -> bool:
-    """Whether a plain type has a least and a greatest value, and values that can be compared."""
+    """Return whether values of a plain type can be ordered."""
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     is_time = pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_time(kind)
@@ -65,5 +65,5 @@ def is_ordered(kind: pa.DataType) -> bool:
 
 
 def is_plain(kind: pa.DataType) -> bool:
-    """Whether values of a plain type can be told apart, as keys must be."""
+    """Return whether values of a plain type can be keys."""
     return is_ordered(kind) or bool(pa.types.is_duration(kind) or pa.types.is_null(kind))

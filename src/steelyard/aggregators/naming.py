@@ -1,4 +1,4 @@
-"""Aggregators by name, as command lines have them."""
+"""Aggregators by name, for the command line."""
 
 from collections.abc import Callable
 
@@ -34,11 +34,11 @@ _OF_A_COLUMN: dict[str, Callable[[str], Aggregator]] = {
 
 
 AGGREGATORS = ("count", *(f"{name}:COLUMN" for name in _OF_A_COLUMN))
-"""What `aggregator_named` understands, with COLUMN for the name of a column."""
+"""The texts that `aggregator_named` accepts; COLUMN stands for the name of a column."""
 
 
 def aggregator_named(text: str) -> Aggregator:
-    """An aggregator from its name and its column: `count`, `sum:bytes`, `topk:word`.
+    """Return the aggregator for a text such as `count`, `sum:bytes` or `topk:word`.
 
     >>> aggregator_named("sum:bytes").name
     'sum(bytes)'

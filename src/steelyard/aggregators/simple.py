@@ -13,7 +13,7 @@ from steelyard.aggregators.layout import is_number, is_ordered
 
 
 def _sum_type(kind: pa.DataType) -> pa.DataType:
-    """What Spark's sum of such a column is."""
+    """Return the type of Spark's sum of a column."""
     if pa.types.is_decimal(kind):
         return pa.decimal128(min(38, kind.precision + 10), kind.scale)
     return pa.float64() if pa.types.is_floating(kind) else pa.int64()
@@ -24,11 +24,13 @@ def _as_summed(column: pa.Array) -> pa.Array:
     try:
         return column.cast(kind)
     except pa.ArrowInvalid as error:
-        raise OverflowError(f"a value does not fit into {kind}, the type of its sum") from error
+        raise OverflowError(
+            f"a value does not fit into {kind}, the type of the sum: cast the column to double"
+        ) from error
 
 
 def _sum(column: pa.Array, groups: Groups) -> pa.Array:
-    """Sums per group in the column's own type; one that does not fit is an error, never wrong."""
+    """Return the sums per group in the column's type; raise if a sum does not fit into it."""
     kind = column.type
     try:
         return groups.reduce(_wide_enough(column), "sum").cast(kind)
@@ -39,7 +41,7 @@ def _sum(column: pa.Array, groups: Groups) -> pa.Array:
 
 
 def _wide_enough(column: pa.Array) -> pa.Array:
-    """The column in a type in which Arrow, which wraps around, cannot wrap around."""
+    """Cast the column to a type in which sums cannot overflow; Arrow does not report overflow."""
     if pa.types.is_floating(column.type) or len(column) == column.null_count:
         return column
     lowest, highest = pc.min_max(column).as_py().values()
@@ -59,7 +61,7 @@ class _OfNumbers(Aggregator):
 
 
 class Count(Aggregator):
-    """How many rows; of a column, how many that are not null."""
+    """The number of rows; with a column, the number of values that are not null."""
 
     function = "count"
 
@@ -93,7 +95,7 @@ class Count(Aggregator):
 
 
 class Sum(_OfNumbers):
-    """The sum, null if all values are; a long, a double or a decimal, as in Spark."""
+    """The sum, or null if all values are null; a long, a double or a decimal, as in Spark."""
 
     function = "sum"
 
@@ -115,7 +117,7 @@ class Sum(_OfNumbers):
 
 
 class _Extreme(Aggregator):
-    """The state is the result: one value."""
+    """The minimum or the maximum: the state is the result."""
 
     how: ClassVar[str]
 
@@ -144,14 +146,14 @@ class _Extreme(Aggregator):
 
 
 class Min(_Extreme):
-    """The least value, null if all are; NaN is above all numbers, as in Spark."""
+    """The least value, or null if all values are null; NaN is above all numbers, as in Spark."""
 
     function = "min"
     how = "min"
 
 
 class Max(_Extreme):
-    """The greatest value, null if all are; NaN is above all numbers, as in Spark."""
+    """The greatest value, or null if all values are null; NaN is above all numbers, as in Spark."""
 
     function = "max"
     how = "max"
@@ -199,7 +201,9 @@ class Mean(_OfNumbers):
         try:
             return pa.array(means, kind)
         except pa.ArrowInvalid as error:
-            raise OverflowError(f"a mean does not fit into {kind}: cast to double") from error
+            raise OverflowError(
+                f"a mean does not fit into {kind}: cast the column to double"
+            ) from error
 
     def result_type(self, schema: pa.Schema) -> pa.DataType:
         kind = schema.field(self.column).type
@@ -209,9 +213,9 @@ class Mean(_OfNumbers):
 
 
 class Variance(_OfNumbers):
-    """The variance of the values that are not null: of a sample, or of a whole population.
+    """The sample variance, or the population variance, of the values that are not null.
 
-    Null where it is not defined: for no values, and for one value of a sample.
+    The result is null without values, and for one value of a sample.
     """
 
     def __init__(self, column: str, population: bool = False) -> None:
@@ -236,8 +240,8 @@ class Variance(_OfNumbers):
         total = np.bincount(groups.ids, counts, groups.count)
         divisor = np.maximum(total, 1)
         mean = np.bincount(groups.ids, counts * means, groups.count) / divisor
-        # Squares around the parts' own means, moved to the common mean.
-        with np.errstate(invalid="ignore"):  # of infinite values the variance is not a number
+        # The sums of squares are around the means of the parts; move them to the common mean.
+        with np.errstate(invalid="ignore"):  # the variance of infinite values is NaN
             apart = np.where(counts > 0, means - mean[groups.ids], 0.0)
         moved = np.bincount(groups.ids, squares + counts * apart**2, groups.count)
         return [pa.array(total.astype(np.int64)), pa.array(mean), pa.array(moved)]

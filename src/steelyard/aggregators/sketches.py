@@ -1,7 +1,7 @@
-"""Approximate answers in little memory: distinct values and quantiles, by Apache DataSketches.
+"""Approximate distinct counts and quantiles in little memory, by Apache DataSketches.
 
-Whole numbers and strings enter the distinct sketch as Spark's `hll_sketch_agg` enters them, so its
-states can be merged by Spark as well.
+The distinct sketch takes whole numbers and strings as Spark's `hll_sketch_agg` does, so Spark can
+merge its states too.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from steelyard.validation import require_between, require_whole
 
 
 def _per_group(groups: Groups, column: pa.Array, make: Callable[[pa.Array], bytes]) -> pa.Array:
-    """A sketch for every group with values, null for the others."""
+    """Make a sketch for each group with values; other groups get null."""
     sketches: list[bytes | None] = [None] * groups.count
     for group, values in groups.pieces(column):
         sketches[group] = make(values)
@@ -27,10 +27,11 @@ def _per_group(groups: Groups, column: pa.Array, make: Callable[[pa.Array], byte
 
 
 class ApproxDistinct(Aggregator):
-    """How many different values that are not null: HyperLogLog with 2^`lg_k` registers.
+    """The approximate number of distinct values that are not null, by HyperLogLog.
 
-    The relative standard error is about 1.04 / sqrt(2^lg_k): 1.6 % at the default of 12. The
-    sketch passes over empty strings, as Spark's does, so these are remembered beside it.
+    The sketch has 2^`lg_k` registers. The relative standard error is about 1.04 / sqrt(2^lg_k):
+    1.6 % at the default of 12. The sketch ignores empty strings, as Spark's does, so the state
+    stores them separately.
     """
 
     function = "approx_count_distinct"
@@ -78,8 +79,8 @@ class ApproxDistinct(Aggregator):
         return union
 
     def result(self, states: States) -> pa.Array:
-        # A sketch that was never merged estimates by its history. United with itself it holds the
-        # same registers, and estimates by these alone: the same however it came about.
+        # A sketch that was never merged uses its history for its estimate. The union with itself
+        # has the same registers and uses only these, so the estimate does not depend on merges.
         estimates = [
             0 if sketch is None else round(self._united([sketch, sketch]).get_estimate())
             for sketch in states[0].to_pylist()
@@ -91,7 +92,7 @@ class ApproxDistinct(Aggregator):
 
 
 def _countable(column: pa.Array) -> pa.Array:
-    """Values as the sketch takes them: whole numbers, floats or strings."""
+    """Cast values to types that the sketch accepts: whole numbers, floats or strings."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return column
@@ -108,10 +109,11 @@ def _countable(column: pa.Array) -> pa.Array:
 
 
 class Quantiles(Aggregator):
-    """Values at the given ranks (0 the least, 1 the greatest), as doubles: a KLL sketch.
+    """The approximate values at the given ranks, as doubles, by a KLL sketch.
 
-    Exact for a key with few values; else the rank of an answer is off by at most about 1.3 % at
-    the default `k` of 200, with 99 % confidence. Null for a key without values.
+    Rank 0 is the least value, rank 1 the greatest. The values are exact for a key with few
+    values. Otherwise the rank error is at most about 1.3 % at the default `k` of 200, with 99 %
+    confidence. The result is null for a key without values.
     """
 
     function = "quantiles"
@@ -121,7 +123,7 @@ class Quantiles(Aggregator):
         if isinstance(ranks, str) or not hasattr(ranks, "__len__"):
             raise ValueError(f"ranks must be a list of numbers, such as [0.5], got {ranks!r}")
         if len(ranks) == 0:
-            raise ValueError("ranks must name at least one rank from 0 to 1, got none")
+            raise ValueError("ranks must have at least one number from 0 to 1, got none")
         for rank in ranks:
             require_between("ranks", rank, least=0, most=1)
         require_whole("k", k, least=8, most=65535)
@@ -142,7 +144,7 @@ class Quantiles(Aggregator):
 
     def _sketch(self, values: pa.Array) -> bytes:
         sketch = datasketches.kll_doubles_sketch(self.k)
-        sketch.update(np.array(values))  # a copy: it takes no read-only array
+        sketch.update(np.array(values))  # a copy, because the sketch accepts no read-only array
         return bytes(sketch.serialize())
 
     def merge(self, states: States, groups: Groups) -> States:

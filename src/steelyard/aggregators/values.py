@@ -1,4 +1,4 @@
-"""Collect the values of a key: all distinct ones, or the most frequent."""
+"""Collect the values of a key: all distinct values, or the most frequent values."""
 
 from typing import Any
 
@@ -14,20 +14,20 @@ from steelyard.validation import require_whole
 
 
 def _spread_lists(lists: pa.ListArray, groups: Groups) -> tuple[pa.Array, NDArray[np.int64]]:
-    """All elements of the lists, and the group of each."""
+    """Return all elements of the lists, and the group of each element."""
     lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
     return lists.flatten(), np.repeat(groups.ids, lengths)
 
 
 def _as_lists(values: pa.Array, ids: NDArray[np.int64], count: int) -> pa.ListArray:
-    """Lists of the values of each group; `ids` must rise."""
+    """Return a list of the values of each group; `ids` must be sorted."""
     ends = np.bincount(ids, minlength=count).cumsum()
     offsets = np.concatenate(([0], ends)).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), values)
 
 
 class CollectSet(Aggregator):
-    """The distinct values that are not null, in rising order."""
+    """The distinct values that are not null, in ascending order."""
 
     function = "collect_set"
 
@@ -61,13 +61,13 @@ class CollectSet(Aggregator):
 
 
 class TopK(Aggregator):
-    """The `k` most frequent values of a key, with counts and how far these may be off.
+    """The `k` most frequent values of a key, with their counts and an error bound.
 
-    Up to `capacity` different values are counted for each key. As long as no key has more, the
-    counts are exact. Beyond that the smallest are dropped and the others lowered by as much
-    (a Misra-Gries summary, merged as in Agarwal et al., *Mergeable Summaries*, 2012): the true
-    count of any value is at least its `count` and at most its `count + error`, and `error` is at
-    most the key's messages / (capacity + 1).
+    The state holds up to `capacity` values per key. The counts are exact for a key with at most
+    `capacity` different values. For other keys the state is a Misra-Gries summary, merged as in
+    Agarwal et al., *Mergeable Summaries*, 2012: the values with the smallest counts are dropped,
+    and the other counts are lowered. The true count of a value is at least `count` and at most
+    `count + error`, and `error` is at most the key's messages / (capacity + 1).
     """
 
     function = "top_k"
@@ -115,7 +115,8 @@ class TopK(Aggregator):
         pairs = pairs.group_by(["group", "value"], use_threads=False).aggregate([("count", "sum")])
         pairs = _by_frequency(pairs.rename_columns(["group", "value", "count"]))
         groups, totals = pairs["group"].to_numpy(), pairs["count"].to_numpy()
-        # The first count that has no place is taken off all, which leaves `capacity` or fewer.
+        # Subtract the first count beyond the capacity from all counts of its group; at most
+        # `capacity` values then have a positive count.
         surplus = np.zeros(errors.size, np.int64)
         first_out = _rank_in_group(groups) == self.capacity
         surplus[groups[first_out]] = totals[first_out]
@@ -129,8 +130,8 @@ class TopK(Aggregator):
         ]
 
     def result(self, states: States) -> pa.Array:
-        everyone = Groups(np.arange(len(states[0])), len(states[0]))
-        values, ids = _spread_lists(states[0], everyone)
+        one_per_row = Groups(np.arange(len(states[0])), len(states[0]))
+        values, ids = _spread_lists(states[0], one_per_row)
         pairs = pa.table({"group": ids, "value": values, "count": states[1].flatten()})
         pairs = _by_frequency(pairs)
         groups = pairs["group"].to_numpy()
@@ -152,12 +153,12 @@ class TopK(Aggregator):
 
 
 def _by_frequency(pairs: pa.Table) -> pa.Table:
-    """By group, the highest counts first; the value breaks ties, so that order is no accident."""
+    """Sort by group, descending count and value; the value makes the order deterministic."""
     order = [("group", "ascending"), ("count", "descending"), ("value", "ascending")]
     return pairs.sort_by(order).combine_chunks()
 
 
 def _rank_in_group(ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """0, 1, 2, ... within each run of equal ids; `ids` must rise."""
+    """Return 0, 1, 2, ... within each run of equal ids; `ids` must be sorted."""
     ranks: NDArray[np.int64] = np.arange(ids.size) - np.searchsorted(ids, ids)
     return ranks

@@ -1,7 +1,8 @@
-"""Open the place that an address names.
+"""Open the folder that a path or an address names.
 
-A path or an address enters; `Files` leave. A folder on a local disk or a shared mount is
-`LocalFiles`; what `pyarrow.fs` reaches (S3, Google's and Azure's stores, HDFS) is `RemoteFiles`.
+A path or an address enters; `Files` leave. A folder on a local disk or a shared mount becomes
+`LocalFiles`. A folder that `pyarrow.fs` can open (S3, Google's and Azure's stores, HDFS) becomes
+`RemoteFiles`.
 """
 
 import os
@@ -13,7 +14,7 @@ from steelyard.control.local_files import LocalFiles
 from steelyard.control.redaction import redacted, without_secrets
 
 REMOTE = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
-"""Schemes of addresses that `pyarrow.fs` opens."""
+"""The URL schemes that `pyarrow.fs` opens."""
 
 
 def files_at(path: str | os.PathLike[str]) -> Files:
@@ -23,7 +24,8 @@ def files_at(path: str | os.PathLike[str]) -> Files:
         address = urlsplit(path)
     except ValueError as error:
         reason = redacted(str(error), path)
-        raise ValueError(f"control: {without_secrets(path)!r} is no address: {reason}") from None
+        shown = without_secrets(path)
+        raise ValueError(f"control: {shown!r} is not a valid address: {reason}") from None
     scheme = address.scheme
     if not scheme:
         return LocalFiles(Path(path).absolute())
@@ -36,7 +38,7 @@ def files_at(path: str | os.PathLike[str]) -> Files:
             return RemoteFiles(path)
         except (OSError, ValueError, NotImplementedError) as error:
             reason = redacted(str(error), path)
-        # Outside the handler: the original error may quote the address with its secrets.
+        # Raised outside the handler, because the original error may quote the secrets.
         raise ValueError(f"control: {without_secrets(path)!r} cannot be reached: {reason}")
     remote = ", ".join(f"{scheme}://" for scheme in REMOTE)
     raise ValueError(

@@ -1,4 +1,4 @@
-"""The driver's part: reports of micro-batches enter, versions and the history of slots leave."""
+"""The driver's part of the control loop: reports enter; versions and the history leave."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,35 +22,53 @@ from steelyard.plans import Planner
 from steelyard.plans.task_sizes import capacities_of_tasks
 
 _OWNERS_EVERY = 50
-"""Slots between two that record all owners: fewer than the fewest that the history keeps."""
+"""A record of all owners is written once in this many slots. The history always keeps more slots,
+so it always holds such a record."""
 
 _RULES = SteadyRules(proportional=True, patience=1, band=0.02)
-"""All workers report together, so a busy worker does not wait for an idle one."""
+"""The default rules. All workers report at the same time, so a busy worker needs no patience."""
 
 
 @dataclass(frozen=True)
 class SlotLength:
-    """How long a slot is: so many micro-batches, or the first of them after so many seconds."""
+    """The length of a slot: it ends with the first micro-batch that reaches both minimums."""
 
     batches: int = 1
+    """The least number of micro-batches in a slot."""
     seconds: float = 0.0
+    """The least total time of the micro-batches in a slot."""
 
     def is_over(self, batches: int, seconds: float) -> bool:
         return batches >= self.batches and seconds >= self.seconds
 
 
 class Controller:
-    """Learns from every micro-batch and decides once a slot.
+    """The control loop, which learns from every micro-batch and decides once a slot.
 
-    Reports are added up (`SlotTotals`), workers are judged by them (`Judgment`), and the result is
-    published (`Publisher`).
+    The controller adds up reports (`SlotTotals`), judges workers by the sums (`Judgment`), and
+    publishes the result (`Publisher`).
 
-    With `delegation`, virtual workers move between workers by `rules`. A worker is judged by what
-    it would have to do next: the seconds that a message took it, times the messages that the newest
-    plan has for it. The plan alone corrects a change of hot keys, so no virtual worker moves for
-    that. If messages do not follow the plan, or are weighted, pass `foresees=False`: then what a
-    worker did is rescaled to the virtual workers that it owns now. Without `delegation`, virtual
-    workers are tasks, any free task slot runs the next one, and only the plan is updated.
+    With `delegation`, virtual workers move between workers by `rules`. The controller judges a
+    worker by its expected work: its seconds per message, times the messages that the newest plan
+    has for it. A new plan is enough to follow a change of hot keys, so no virtual worker moves for
+    that. If messages do not follow the plan, or have weights, pass `foresees=False`. The controller
+    then rescales the measured work of a worker to the virtual workers that it owns now.
+
+    Without `delegation`, each virtual worker is a task, any free task slot runs the next task, and
+    the controller updates only the plan.
+
+    Args:
+        workers: The number of workers.
+        virtual_workers: The number of virtual workers of each worker at the start.
+        delegation: Whether virtual workers move between workers.
+        store: The control path; None to keep decisions in this process.
+        slot: The length of a slot.
+        epsilon: The imbalance that a plan allows.
+        buckets: The number of buckets that keys are counted in.
+        decay: The factor by which earlier counts are multiplied at the end of each slot.
+        capacities: A first estimate of the relative speeds of the workers.
+        rules: The rules of the delegation; None for the default rules.
+        foresees: Whether to judge workers by their expected work instead of their measured work.
     """
 
     def __init__(
@@ -89,7 +107,7 @@ class Controller:
         learned = self._publisher.learned()
         self._planner, self._judgment, self._progress = resumed(parts, learned)
         self.last_batch = -1
-        """The last micro-batch whose reports were used."""
+        """The number of the last micro-batch that was added; -1 if there is none."""
         self._begin_slot()
         self._publisher.begin(newest, self._planner.plan, self._judgment.owners)
         if self.version is not None:
@@ -97,7 +115,7 @@ class Controller:
 
     @property
     def store(self) -> ControlStore | None:
-        """Where versions and the history are written."""
+        """The control path, to which versions and the history are written."""
         return self._publisher.store
 
     @property
@@ -107,11 +125,11 @@ class Controller:
 
     @property
     def history(self) -> deque[Slot]:
-        """The last slots of this controller, the newest one last."""
+        """The latest slots of this controller, in order of time."""
         return self._publisher.history
 
     def begin_run(self) -> None:
-        """Begin a run of the query, which may number its micro-batches from 0 again."""
+        """Accept micro-batches from number 0 on, because a new run of the query begins."""
         self.last_batch = -1
 
     def finish_batch(
@@ -122,16 +140,16 @@ class Controller:
         workers: Iterable[WorkerReport],
         now: float,
     ) -> Slot | None:
-        """Use the reports of a micro-batch that is done.
+        """Add the reports of a finished micro-batch.
 
-        Reports that come again, and those of other micro-batches, do not count.
+        Repeated reports, and reports of other micro-batches, are ignored.
 
         Args:
             batch: The number of the micro-batch.
-            seconds: How long it lasted.
-            sources: Reports of its source tasks.
-            workers: Reports of its workers.
-            now: Seconds since 1970.
+            seconds: The duration of the micro-batch.
+            sources: The reports of its source tasks.
+            workers: The reports of its workers.
+            now: The current time, in seconds since 1970.
 
         Returns:
             The slot that ended with this micro-batch; None if the slot is not over.
@@ -142,7 +160,7 @@ class Controller:
         self._judgment.add(work)
         is_over = self._slot_length.is_over(self._totals.batches, self._totals.seconds)
         slot = self._end_slot(batch, now) if is_over else None
-        self.last_batch = batch  # at the end: a thread that waits for it finds the slot in history
+        self.last_batch = batch  # set last, so that a waiting thread finds the slot in the history
         return slot
 
     def _begin_slot(self) -> None:
@@ -176,7 +194,7 @@ class Controller:
         return None if plan is None else plan.shares
 
     def _recorded_owners(self) -> tuple[int, ...]:
-        """The owners for the history: in its first slot and now and then, if they ever move."""
+        """Return all owners in the first slot and every `_OWNERS_EVERY` slots, if owners move."""
         is_due = not self.history or self._progress.slots % _OWNERS_EVERY == 0
         if not self._judgment.moves_owners or not is_due:
             return ()

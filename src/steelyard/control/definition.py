@@ -1,6 +1,6 @@
-"""What the state of a query stands for: compared when the query is started again.
+"""The definition of a query's state, which is compared when the query restarts.
 
-Spark's own check knows the types of a state only: a sum that becomes a maximum passes it.
+Spark itself compares only the types of a state. It would accept a maximum that replaces a sum.
 """
 
 import json
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 
 @dataclass(frozen=True)
 class Definition:
-    """The settings of a result on which its state depends.
+    """The settings of a query that determine the meaning of its state.
 
     >>> sums = Definition(keys=("page string",), aggregators=("Sum(column='id')",))
     >>> most = Definition(keys=("page string",), aggregators=("Max(column='id')",))
@@ -22,32 +22,32 @@ class Definition:
 
     aggregators: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
-    """Their names and types."""
+    """The names and the types of the key columns."""
     window: str | None = None
     placement: str | None = None
     states: tuple[str, ...] = ()
-    """The types of the aggregators' states."""
+    """The types of the states of the aggregators."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
 
     def require_same(self, before: str) -> None:
-        """Refuse to go on from the state of another definition, in its JSON.
+        """Raise a ValueError if an earlier definition, given as JSON, differs from this one.
 
-        Fields that the other one lacks, because an older version wrote it, are not compared.
+        Fields that the earlier definition lacks are not compared: an older release wrote it.
         """
         try:
-            was, now = json.loads(before), json.loads(self.to_json())
+            old, new = json.loads(before), json.loads(self.to_json())
         except ValueError:
             return
         for field in fields(self):
-            if isinstance(was, dict) and was.get(field.name, now[field.name]) != now[field.name]:
+            if isinstance(old, dict) and old.get(field.name, new[field.name]) != new[field.name]:
                 raise ValueError(
                     f"the checkpoint is of a query with the {field.name} "
-                    f"{_shown(was[field.name])}, and this query has {_shown(now[field.name])}: "
+                    f"{_as_text(old[field.name])}, and this query has {_as_text(new[field.name])}: "
                     "keep them as they were, or use a new checkpoint"
                 )
 
 
-def _shown(setting: list[str] | str | None) -> str:
+def _as_text(setting: list[str] | str | None) -> str:
     return (", ".join(setting) if isinstance(setting, list) else setting) or "none"

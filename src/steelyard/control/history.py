@@ -1,4 +1,4 @@
-"""What a running stream did, slot by slot: for people, dashboards and tests."""
+"""The history of a running stream, slot by slot, for users, dashboards and tests."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -16,51 +16,53 @@ _ACCEPTED: dict[Any, Any] = {
     float | None: (int, float, type(None)),
     str: str,
 }
-"""By the type of a field: what JSON may hold for it."""
+"""The types of JSON values that are accepted for each type of a field."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class WorkerSlot:
-    """A worker in one slot."""
+    """The measurements of a worker in one slot."""
 
     worker: int
     messages: int
     share: float
-    """Of all messages of the slot."""
+    """The worker's messages, divided by all messages of the slot."""
     utilization: float
-    """Its busy time against the slot's length."""
+    """The busy time of the worker, divided by the length of the slot."""
     state: str
     """idle, normal, busy or drained."""
     virtual_workers: int
     keys: int
     p50: float | None
-    """Seconds from a message's arrival until it was worked off; None where that is not known."""
+    """The median latency: seconds from the arrival of a message until it is processed; None if
+    unknown."""
     p99: float | None
+    """The 99th percentile of the latency; None if unknown."""
     service: float | None = None
-    """Seconds that a message took it, on average."""
+    """The mean seconds that the worker spent on a message."""
     backlog: float = 0.0
-    """Messages that still waited for it when the mean worker had done all of its own."""
+    """The messages that the worker had left when the mean worker had processed all of its own."""
     bytes: int = 0
-    """The memory of its partial results, in the micro-batch with the most."""
+    """The memory of the worker's partial states, in the micro-batch with the most."""
 
 
 def quantile_of(slots: "Iterable[Slot]", quantile: float) -> float | None:
-    """The latency below which such a part of the messages of some slots are; None if none are."""
+    """Return a quantile of the latency of all messages of some slots; None without messages."""
     bins = np.zeros(LATENCY_BINS, np.int64)
     for slot in slots:
-        for place, messages in slot.latencies:
-            bins[place] += messages
+        for index, messages in slot.latencies:
+            bins[index] += messages
     return latency_quantile(bins, quantile)
 
 
 @dataclass(frozen=True)
 class HotKeyShare:
-    """A key that comes often, as text, and its share of the slot's messages.
+    """A frequent key, as text, and its share of the messages of a slot.
 
-    Counted where messages are sent, and told by each sender of the keys that are frequent there: a
-    key that is not frequent at all senders may have a somewhat larger share.
+    Each source reports only the keys that are frequent in its own messages. The actual share of a
+    key that is not frequent in all sources may be somewhat larger.
     """
 
     key: str
@@ -69,44 +71,48 @@ class HotKeyShare:
 
 @dataclass(frozen=True)
 class Slot:
-    """All that is known of one slot."""
+    """The measurements and the decision of one slot."""
 
     slot: int
     batch: int
-    """The last micro-batch in it."""
+    """The number of the last micro-batch in the slot."""
     time: float
-    """Seconds since 1970, when it ended."""
+    """The time at which the slot ended, in seconds since 1970."""
     seconds: float
+    """The length of the slot."""
     messages: int
     workers: tuple[WorkerSlot, ...]
     moves: tuple[tuple[int, int, int], ...]
-    """Virtual worker, giver, taker."""
+    """The moves at the end of the slot: virtual worker, giver, taker."""
     hot_keys: tuple[HotKeyShare, ...]
     version: int
-    """The version that was published at its end."""
+    """The number of the version that was published at the end of the slot."""
     p50: float | None = None
     p99: float | None = None
     messages_so_far: int = 0
-    """Of all slots since the control path was new."""
+    """The messages of all slots since the control path was created."""
     moves_so_far: int = 0
+    """The moves of all slots since the control path was created."""
     latencies: tuple[tuple[int, int], ...] = ()
-    """Bins of latency and the messages in them: `quantile_of` tells of several slots."""
+    """Pairs of a latency bin and the messages in it; `quantile_of` combines several slots."""
     working: float = 0.0
-    """Seconds from the first worker's beginning to the last one's end, by their clocks."""
+    """The seconds from the start of the first worker to the end of the last one, by the clocks of
+    their machines."""
     owners: tuple[int, ...] = ()
-    """The worker of each virtual worker in the slot, before its moves.
+    """The worker of each virtual worker in the slot, before the moves of the slot.
 
-    Told when a run begins and now and then; for the slots between, the moves tell.
+    Recorded in the first slot of a run and at regular intervals. For the slots between, the owners
+    follow from the moves.
     """
 
     @property
     def busiest(self) -> float:
-        """Seconds that the busiest worker was busy."""
+        """The busy time of the busiest worker, in seconds."""
         return max(worker.utilization for worker in self.workers) * self.seconds
 
     @property
     def imbalance(self) -> float:
-        """The busiest worker's busy time against the mean, less one."""
+        """The busy time of the busiest worker, divided by the mean busy time, minus one."""
         used = [worker.utilization for worker in self.workers]
         mean = sum(used) / len(used) if used else 0.0
         return max(used) / mean - 1 if mean else 0.0
@@ -116,30 +122,30 @@ class Slot:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The slot that `to_json` wrote; a ValueError for any other text."""
+        """Return the slot that `to_json` wrote; raise a ValueError for any other text."""
         try:
-            found: dict[str, Any] = json.loads(text)
-            found["workers"] = tuple(_made(WorkerSlot, worker) for worker in found["workers"])
-            found["hot_keys"] = tuple(_made(HotKeyShare, key) for key in found["hot_keys"])
-            found["latencies"] = tuple((b, n) for b, n in found.get("latencies", ()))
-            found["moves"] = tuple((v, giver, taker) for v, giver, taker in found["moves"])
-            found["owners"] = tuple(found.get("owners", ()))
-            return _made(cls, found)
+            read: dict[str, Any] = json.loads(text)
+            read["workers"] = tuple(_checked(WorkerSlot, worker) for worker in read["workers"])
+            read["hot_keys"] = tuple(_checked(HotKeyShare, key) for key in read["hot_keys"])
+            read["latencies"] = tuple((b, n) for b, n in read.get("latencies", ()))
+            read["moves"] = tuple((v, giver, taker) for v, giver, taker in read["moves"])
+            read["owners"] = tuple(read.get("owners", ()))
+            return _checked(cls, read)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"this is not the JSON of a slot: {error!r}") from error
 
 
-def _made(kind: type[T], found: dict[str, Any]) -> T:
-    """An object of these fields, whose numbers and texts have the declared types."""
+def _checked(kind: type[T], values: dict[str, Any]) -> T:
+    """Return an object with these fields; raise a TypeError for a value of another type."""
     for field in fields(kind):  # type: ignore[arg-type]  # a dataclass
         accepted = _ACCEPTED.get(field.type, object)
-        if field.name in found and not isinstance(found[field.name], accepted):
-            raise TypeError(f"{field.name} is {found[field.name]!r}")
-    return kind(**found)
+        if field.name in values and not isinstance(values[field.name], accepted):
+            raise TypeError(f"{field.name} is {values[field.name]!r}")
+    return kind(**values)
 
 
 def last_slot(lines: Sequence[str]) -> Slot | None:
-    """The newest slot of some lines; lines that are not slots are skipped."""
+    """Return the newest slot of some lines; skip lines that are not slots."""
     for line in reversed(lines):
         with suppress(ValueError):
             return Slot.from_json(line)

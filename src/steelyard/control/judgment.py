@@ -1,4 +1,4 @@
-"""Judge workers by what they did, and decide who owns which virtual worker.
+"""Judge workers by their work, and decide which worker owns which virtual worker.
 
 The work of micro-batches enters; the state of every worker and moves of virtual workers leave.
 """
@@ -18,29 +18,29 @@ from steelyard.control.slot_totals import BatchWork, Floats
 from steelyard.delegation import Report, Rules, Signal, SourceSide, WorkerSide, fair_busy_time
 
 _REMEMBERED_VERSIONS = 32
-"""Versions whose numbers of virtual workers are remembered, for reports that come late."""
+"""The number of versions whose counts of virtual workers are remembered, for late reports."""
 
 _LEAST_FAIR_BUSY = 0.1
-"""Seconds of fair busy time: with less, busy workers cannot be recognized, and the next slots are
-added before anything is decided."""
+"""The least fair busy time, in seconds, that is enough to recognize busy workers. With less, the
+next slots are added before a decision."""
 
 _DRAINED = "drained"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What the end of a slot led to."""
+    """The states and the moves that were decided at the end of a slot."""
 
     states: Sequence[str]
-    """By worker: idle, normal, busy or drained."""
+    """The state of each worker: idle, normal, busy or drained."""
     moves: Sequence[Move] = ()
 
 
 class Judgment(ABC):
-    """Owners of virtual workers, and what the workers' reports change about them."""
+    """The owners of virtual workers, and the rules that change them by the workers' reports."""
 
     tasks_per_worker: int
-    """Tasks of a micro-batch that report as one worker."""
+    """The number of tasks of a micro-batch that report as one worker."""
     moves_owners: bool
     """Whether virtual workers can move to other workers."""
 
@@ -52,7 +52,7 @@ class Judgment(ABC):
     @property
     @abstractmethod
     def owned(self) -> list[int]:
-        """By worker: the number of its virtual workers."""
+        """The number of virtual workers of each worker."""
 
     @abstractmethod
     def remember(self, version: int) -> None:
@@ -60,7 +60,7 @@ class Judgment(ABC):
 
     @abstractmethod
     def add(self, work: BatchWork) -> None:
-        """Add what workers did in a micro-batch."""
+        """Add the work of all workers in a micro-batch."""
 
     @abstractmethod
     def decide(
@@ -69,22 +69,22 @@ class Judgment(ABC):
         """Judge every worker at the end of a slot, and move virtual workers.
 
         Args:
-            slot: The number of the slot, which grows.
+            slot: The number of the slot, which increases.
             shares: The share of messages that the next plan has for every virtual worker; None to
-                judge workers by what they did.
-            drained: Workers that get no work.
+                judge workers by their measured work.
+            drained: The workers that should get no work.
 
         Returns:
-            The state of every worker and the moves, which are made already.
+            The state of every worker, and the moves, which the assignment already includes.
         """
 
     @abstractmethod
     def save(self) -> dict[str, Any] | None:
-        """Return the state ready for JSON; None if there is none."""
+        """Return the state as a dictionary for JSON; None if there is no state."""
 
 
 class FixedOwners(Judgment):
-    """Virtual workers that are tasks: any free task slot runs the next one, and none ever moves.
+    """Owners that never change: each virtual worker is a task, and any free task slot runs it.
 
     >>> fixed = FixedOwners(workers=2, tasks_per_worker=3)
     >>> fixed.decide(slot=1)
@@ -120,10 +120,10 @@ class FixedOwners(Judgment):
 
 
 class DelegatedOwners(Judgment):
-    """Virtual workers that move between workers by the rules of a delegation.
+    """Owners that change: virtual workers move between workers by the rules of a delegation.
 
-    One source side stands for all sources, because they follow the same version. Each worker side
-    gets the fair busy time: the one that all workers would have if load were proportional to speed.
+    One source side represents all sources, because they follow the same version. Each worker side
+    gets the fair busy time: the busy time of all workers if load were proportional to speed.
     """
 
     moves_owners = True
@@ -153,9 +153,9 @@ class DelegatedOwners(Judgment):
         self._owned_in.pop(version - _REMEMBERED_VERSIONS, None)
 
     def add(self, work: BatchWork) -> None:
-        """Add what workers did, rescaled from the version of the micro-batch to the owners now.
+        """Add the work of all workers, rescaled to the current owners.
 
-        A micro-batch may have begun before the last decision.
+        The owners in the micro-batch differ if it began before the last decision.
         """
         owned = self.owned
         self._work.add(work, self._owned_in.get(work.version, owned), owned)
@@ -181,7 +181,7 @@ class DelegatedOwners(Judgment):
         return self._work.planned(self.owners, shares)
 
     def _reports(self, expected: ExpectedWork, slot: int, fair: float) -> list[tuple[int, Report]]:
-        """Return what every worker reports whose speed is known."""
+        """Return the report of every worker whose speed is known."""
         seconds, measurements = self._work.seconds, expected.measurements()
         reports = []
         for worker in self._assignment.workers:
@@ -189,17 +189,17 @@ class DelegatedOwners(Judgment):
                 continue
             side = self._sides[worker] = self._side_for(worker, seconds)
             owned = self._assignment.count(worker)
-            # The clock counts slots, so that it never goes back, whatever the machine's does.
+            # The time is derived from the slot, so it never decreases as a machine's clock may.
             report = side.report(measurements[worker], owned, slot * seconds, fair_busy=fair)
             if report is not None:
                 reports.append((worker, report))
         return reports
 
     def _side_for(self, worker: int, seconds: float) -> WorkerSide:
-        """Return a worker's side with the length of the slot that it reports.
+        """Return the worker side with the length of the current slot.
 
-        A side expects slots of one length, and slots of micro-batches differ. Rules that compare
-        the busy time with the clock need the length of this one.
+        A worker side expects slots of one length, but slots of micro-batches differ in length.
+        Rules that compare the busy time with the length of the slot need the current one.
         """
         saved = self._sides[worker].save()
         return self._rules.resume_worker({**saved, "slot": seconds, "reported_at": None})
@@ -213,7 +213,7 @@ class DelegatedOwners(Judgment):
         return states
 
     def _apply_drained(self, drained: AbstractSet[int]) -> list[Move]:
-        """Take all virtual workers from drained workers, and let the others join again."""
+        """Remove drained workers from the assignment, and add the others again."""
         moves: list[Move] = []
         for worker in range(self._workers):
             is_there = worker in self._assignment.workers

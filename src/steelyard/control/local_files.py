@@ -1,4 +1,4 @@
-"""Files in a folder of this machine, or of a mount that all machines share."""
+"""Files in a folder on this machine, or on a mount that all machines share."""
 
 import errno
 import os
@@ -11,17 +11,17 @@ from typing import TypeVar
 from steelyard.control.files import Files
 
 _TRIES = 5
-"""Attempts at a step while somebody removes folders."""
+"""Attempts at an operation while another process removes folders."""
 
 T = TypeVar("T")
 
 
 class LocalFiles(Files):
-    """A folder; everything below it that is a symbolic link is refused.
+    """A local folder. Symbolic links below it are not followed.
 
-    A user who can write to the folder could otherwise make the driver write to, or remove, files
-    elsewhere. The folder and its files can be read by their owner alone. If the folder exists, its
-    group keeps the rights that it has there: with mode 2770 it can be shared with other users.
+    Otherwise a user who can write to the folder could make the driver write to, or remove, files in
+    other folders. Only the owner can read the folder and its files. If the folder exists already,
+    its group keeps its permissions: with mode 2770 the folder can be shared with other users.
     """
 
     appends_in_place = True
@@ -49,7 +49,7 @@ class LocalFiles(Files):
     def read_bytes(self, name: str, begin: int = 0) -> bytes:
         with self._folder_of(name) as folder:
             found = os.open(Path(name).name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
-            with open(found, "rb") as file:  # noqa: PTH123  # an open descriptor has no path
+            with open(found, "rb") as file:  # noqa: PTH123  # a file descriptor has no path
                 file.seek(begin)
                 return file.read()
 
@@ -82,7 +82,7 @@ class LocalFiles(Files):
                     os.link(written, final, src_dir_fd=folder, dst_dir_fd=folder)
                 except FileExistsError:
                     pass
-                except OSError:  # a file system without hard links: readers may see it empty
+                except OSError:  # without hard links, a reader may see an empty file for a moment
                     with suppress(FileExistsError):
                         self._write_new(folder, final, text)
                 finally:
@@ -103,12 +103,12 @@ class LocalFiles(Files):
 
     def list_folder(self, folder: str) -> list[str]:
         with suppress(OSError), self._folder_of(str(Path(folder) / "any")) as opened:
-            return os.listdir(opened)  # noqa: PTH208  # an open folder has no path
+            return os.listdir(opened)  # noqa: PTH208  # a file descriptor has no path
         return []
 
     @contextmanager
     def _folder_of(self, name: str, *, create: bool = False) -> Iterator[int]:
-        """Open the folder that a file is in, without following links below the control path."""
+        """Open the folder of a file, without following links below the control path."""
         if create:
             with suppress(FileExistsError):
                 self._path.parent.mkdir(parents=True)
@@ -134,16 +134,16 @@ class LocalFiles(Files):
             file.write(text)
 
     def _group(self) -> int:
-        """The rights of the folder's group."""
+        """Return the permissions of the folder's group."""
         return self._path.stat().st_mode & 0o070
 
 
-def _retried(act: Callable[[], T]) -> T:
-    """Run a step, and again if a folder was removed in the middle of it."""
+def _retried(operation: Callable[[], T]) -> T:
+    """Run an operation, and repeat it if another process removed a folder meanwhile."""
     for _ in range(_TRIES - 1):
         try:
-            return act()
+            return operation()
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.EEXIST):
                 raise
-    return act()
+    return operation()

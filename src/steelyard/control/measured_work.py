@@ -1,6 +1,6 @@
-"""What workers did since the last decision, and what they would have to do next.
+"""The work of all workers since the last decision, and the work to expect next.
 
-The work of micro-batches enters; measurements for delegation leave.
+The work of micro-batches enters; measurements for the delegation leave.
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ from steelyard.delegation import Measurement
 
 @dataclass(frozen=True, eq=False)
 class ExpectedWork:
-    """The work of every worker if the same messages came again: arrays by worker."""
+    """The work of every worker if the same messages arrived again: arrays by worker."""
 
     messages: Floats
     busy: Floats
-    """Seconds that the worker would spend on them."""
+    """The seconds that the worker would spend on its messages."""
     is_known: NDArray[np.bool_]
     """Whether the worker's speed is known."""
     backlog: Floats
     keys: Floats
 
     def measurements(self) -> list[Measurement]:
-        """Return what each worker measures; an empty measurement if its speed is unknown."""
+        """Return the measurement of each worker; an empty one if its speed is unknown."""
         return [
             self._measurement(worker) if is_known else Measurement()
             for worker, is_known in enumerate(self.is_known)
@@ -44,37 +44,38 @@ class ExpectedWork:
 
 
 class MeasuredWork:
-    """What workers did since the last decision.
+    """The work of all workers since the last decision.
 
-    Short slots are judged together, because nothing moves between them.
+    Short slots are judged together, because no virtual worker moves between them.
     """
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
         self._seconds = 0.0
         self._rows, self._busy = np.zeros((2, workers))
-        # As if every worker had owned the virtual workers that it owns now.
+        # The work if every worker had owned its present number of virtual workers.
         self._rescaled_rows, self._rescaled_busy = np.zeros((2, workers))
         self._is_comparable = np.ones(workers, np.bool_)
-        # The most of any micro-batch.
+        # The maximum of all micro-batches.
         self._backlog, self._keys = np.zeros((2, workers))
 
     @property
     def seconds(self) -> float:
-        """The time that was measured; at least the busy time of the busiest worker."""
+        """The length of the measured time; at least the busy time of the busiest worker."""
         return max(self._seconds, float(self._busy.max()))
 
     def add(self, work: BatchWork, owned_then: Sequence[int], owned_now: Sequence[int]) -> None:
-        """Add a micro-batch.
+        """Add the work of a micro-batch.
 
         Args:
-            work: What the workers did in it.
-            owned_then: By worker, its virtual workers in the version that the sources followed.
-            owned_now: By worker, its virtual workers now.
+            work: The work of all workers in the micro-batch.
+            owned_then: The number of virtual workers of each worker, in the version that the
+                sources followed.
+            owned_now: The number of virtual workers that each worker owns now.
         """
         then, now = np.array(owned_then, float), np.array(owned_now, float)
         growth = np.divide(now, then, out=np.zeros(self._workers), where=then > 0)
-        # Without virtual workers in one micro-batch, a sum over several cannot be rescaled.
+        # A worker without virtual workers in one micro-batch has no factor to rescale its sum by.
         self._is_comparable &= then > 0
         self._seconds += work.seconds
         self._rows += work.rows
@@ -85,15 +86,15 @@ class MeasuredWork:
         np.maximum(self._keys, work.keys, out=self._keys)
 
     def rescaled(self) -> ExpectedWork:
-        """Return what the workers did, rescaled to the virtual workers that they own now."""
+        """Return the measured work, rescaled to the virtual workers that workers own now."""
         work = self._rescaled_rows, self._rescaled_busy
         return ExpectedWork(*work, self._is_comparable, self._backlog, self._keys)
 
     def planned(self, owners: NDArray[np.int32], shares: Floats) -> ExpectedWork:
-        """Return what the workers would do if the measured messages followed a plan.
+        """Return the work of all workers if the measured messages followed a plan.
 
-        A worker is as fast as it was. The speed of a worker that processed no rows is unknown,
-        unless the plan has no messages for its virtual workers.
+        Each worker keeps its measured speed. The speed of a worker that processed no rows is
+        unknown, unless the plan has no messages for its virtual workers.
 
         Args:
             owners: The worker of every virtual worker.

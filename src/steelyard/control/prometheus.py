@@ -1,4 +1,4 @@
-"""The newest slot of a stream as Prometheus metrics, for whoever asks for them."""
+"""Serve the newest slot of a stream as Prometheus metrics over HTTP."""
 
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,20 +18,27 @@ from steelyard.validation import require_whole
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-_OF_A_WORKER = {
+_WORKER_METRICS = {
     "messages": "Messages in the last slot.",
-    "share": "Part of the last slot's messages.",
-    "utilization": "Busy time in the last slot, against its length.",
+    "share": "Share of the messages of the last slot.",
+    "utilization": "Busy time in the last slot, divided by its length.",
     "virtual_workers": "Virtual workers owned in the last slot.",
-    "keys": "Keys with partial results in the last slot.",
-    "backlog": "Messages left when the mean worker had none.",
+    "keys": "Keys with partial states in the last slot.",
+    "backlog": "Messages left when the mean worker had none left.",
 }
+"""The help text of each metric of a worker."""
 
 
 class MetricsServer:
-    """Serves the metrics until it is closed; on this machine only, unless another address is given.
+    """A server of the metrics. By default, only this machine can reach it.
 
-    It answers to the names of this machine, and to `names`: those by which others ask for it.
+    The server answers requests for the names of this machine and for `names`.
+
+    Args:
+        history: Returns the latest slots, in order of time.
+        port: The port to listen on; 0 for any free port.
+        address: The address to listen on.
+        names: Further host names of this machine, such as the name of a proxy.
 
     >>> from urllib.request import urlopen
     >>> with MetricsServer(lambda: [], port=0) as server:
@@ -75,7 +82,7 @@ class MetricsServer:
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """A thread for each request, on an address of either family."""
+    """A server with a thread for each request, on an IPv4 or IPv6 address."""
 
     daemon_threads = True
 
@@ -87,11 +94,11 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 class _Silent(WSGIRequestHandler):
     def log_message(self, *_: object) -> None:
-        """Log nothing: what others ask for is no news."""
+        """Do not log requests."""
 
 
 def _guarded(metrics: "WSGIApplication", hosts: Hosts) -> "WSGIApplication":
-    """The metrics, for hosts that the server was started for."""
+    """Return an application that answers only requests for known hosts."""
 
     def answer(environment: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         if hosts.allow(environment.get("HTTP_HOST")):
@@ -107,7 +114,7 @@ class _Metrics(Collector):
         self._history = history
 
     def collect(self) -> Iterator[Metric]:
-        """What Prometheus is told when it asks."""
+        """Yield the metrics of the newest slot."""
         slots = self._history()
         number, messages, moves = 0, 0, 0
         if slots:
@@ -119,20 +126,20 @@ class _Metrics(Collector):
         if not slots:
             return
         last = slots[-1]
-        for name, told in _OF_A_WORKER.items():
-            gauge = GaugeMetricFamily(f"steelyard_worker_{name}", told, labels=["worker"])
+        for name, text in _WORKER_METRICS.items():
+            gauge = GaugeMetricFamily(f"steelyard_worker_{name}", text, labels=["worker"])
             for worker in last.workers:
                 gauge.add_metric([str(worker.worker)], getattr(worker, name))
             yield gauge
         yield self._states(last)
         yield self._latencies(last)
-        imbalance = "Busy time of the busiest worker over the mean, less one."
-        yield GaugeMetricFamily("steelyard_imbalance", imbalance, value=last.imbalance)
+        text = "Busy time of the busiest worker, divided by the mean busy time, minus one."
+        yield GaugeMetricFamily("steelyard_imbalance", text, value=last.imbalance)
 
     @staticmethod
     def _states(slot: Slot) -> Metric:
-        told = "1 for the state that a worker is in."
-        states = GaugeMetricFamily("steelyard_worker_state", told, labels=["worker", "state"])
+        text = "1 for the current state of the worker, 0 for the other states."
+        states = GaugeMetricFamily("steelyard_worker_state", text, labels=["worker", "state"])
         for worker in slot.workers:
             for state in ("idle", "normal", "busy", "drained"):
                 states.add_metric([str(worker.worker), state], float(worker.state == state))
@@ -140,9 +147,9 @@ class _Metrics(Collector):
 
     @staticmethod
     def _latencies(slot: Slot) -> Metric:
-        told = "From a message's arrival until it was worked off."
+        text = "Time from the arrival of a message until it is processed."
         latencies = GaugeMetricFamily(
-            "steelyard_latency_seconds", told, labels=["worker", "quantile"]
+            "steelyard_latency_seconds", text, labels=["worker", "quantile"]
         )
         for worker in slot.workers:
             for quantile, value in (("0.5", worker.p50), ("0.99", worker.p99)):

@@ -1,7 +1,7 @@
-"""Write what the control loop decided and learned.
+"""Write the decisions and the saved state of the control loop.
 
-Plans, owners and slots enter; versions, `learned.json` and the history leave. Errors of the control
-path are logged and never end the query: balance suffers, results do not.
+Plans, owners and slots enter; versions, `learned.json` and the history leave. An error of the
+control path is logged and never ends the query: only the balance gets worse, results stay correct.
 """
 
 import logging
@@ -21,11 +21,11 @@ from steelyard.plans import RoutingPlan
 _log = logging.getLogger("steelyard")
 
 _KEPT_SLOTS = 1000
-"""Slots that stay in memory."""
+"""The number of slots that are kept in memory."""
 
 
 class Publisher:
-    """Publishes to a control path, or, without one, to this process alone.
+    """The writer of versions and of the history, to a control path or, without one, to memory.
 
     >>> publisher = Publisher(None)
     >>> publisher.publish(None, np.zeros(4, np.int32)).number
@@ -45,11 +45,11 @@ class Publisher:
 
     @property
     def number(self) -> int:
-        """The number of the version; 0 before the first."""
+        """The number of the current version; 0 before the first."""
         return 0 if self.version is None else self.version.number
 
     def learned(self) -> dict[str, Any]:
-        """Return what an earlier control loop saved; nothing if it cannot be read."""
+        """Return the state that an earlier control loop saved; {} if it cannot be read."""
         return (self.store.learned() if self.store is not None else None) or {}
 
     def newest(self) -> ControlVersion | None:
@@ -57,7 +57,7 @@ class Publisher:
         return self.store.newest() if self.store is not None else None
 
     def drained(self) -> set[int]:
-        """Return the workers that get no work."""
+        """Return the drained workers, which get no work."""
         return self.store.drained() if self.store is not None else set()
 
     def begin(
@@ -65,43 +65,43 @@ class Publisher:
     ) -> None:
         """Continue with the newest version if it holds this plan and these owners.
 
-        Otherwise publish them, unless a query uses the path: it may be another one, and the path
-        is not written to before this query has claimed it.
+        Otherwise publish a version with them, unless a query uses the control path. That may be
+        another query, so nothing is published before this query has claimed the path.
         """
-        if newest is not None and newest.says(plan, owners):
+        if newest is not None and newest.matches(plan, owners):
             self.version = newest
         elif self.store is None or not self.store.owner():
             self.publish(plan, owners)
 
     def publish(self, plan: RoutingPlan | None, owners: NDArray[np.int32]) -> ControlVersion:
-        """Return the version of this plan and these owners, written if it is new or was lost."""
+        """Return a version with this plan and these owners; write it if it is new or was lost."""
         last = self.version
         latest = self.store.latest() if self.store is not None else self.number
-        if last is not None and latest == last.number and last.says(plan, owners):
+        if last is not None and latest == last.number and last.matches(plan, owners):
             return last
         self.version = ControlVersion(max(latest, self.number) + 1, plan, owners)
         if self.store is not None:
-            with self._despite_errors("newest version"):
+            with self._log_errors("newest version"):
                 self.store.publish(self.version)
         return self.version
 
     def record(self, slot: Slot, learned: dict[str, Any]) -> None:
-        """Add a slot to the history and save what was learned until its end."""
+        """Add a slot to the history, and save the state of the control loop at its end."""
         if self.store is not None:
-            with self._despite_errors("file learned.json"):
+            with self._log_errors("file learned.json"):
                 self.store.keep_identity()
                 self.store.save_learned(learned)
-            with self._despite_errors("history"):
+            with self._log_errors("history"):
                 self.store.add_history(slot.to_json())
         self.history.append(slot)
 
     @contextmanager
-    def _despite_errors(self, what: str) -> Iterator[None]:
-        """Log the first of several errors in a row, and continue."""
+    def _log_errors(self, target: str) -> Iterator[None]:
+        """Log an OSError and continue; of several in a row, log only the first."""
         try:
             yield
-            self._unwritten.discard(what)
+            self._unwritten.discard(target)
         except OSError as error:
-            if what not in self._unwritten:
-                self._unwritten.add(what)
-                _log.warning("control: the %s cannot be written: %s", what, error)
+            if target not in self._unwritten:
+                self._unwritten.add(target)
+                _log.warning("control: the %s cannot be written: %s", target, error)

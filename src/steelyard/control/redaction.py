@@ -12,9 +12,10 @@ _COLON = re.compile(":|%3a", re.IGNORECASE)
 def without_secrets(address: str) -> str:
     """Return an address without its user, password and options.
 
-    Secrets may hold slashes: if anything before the path can be a user and a password, all up to
-    the last @ is left out, even if that leaves out part of the path. An address that is not well
-    formed, such as one with a slash too few, is treated alike; a path of a local disk is kept.
+    Secrets may contain slashes. If the text before the path may be a user and a password,
+    everything up to the last @ is removed, even if this removes part of the path. Malformed
+    addresses, such as one with a missing slash, are treated alike. Paths of a local disk do not
+    change.
 
     >>> without_secrets("s3://me:secret@bucket/control?region=eu")
     's3://bucket/control'
@@ -33,7 +34,7 @@ def without_secrets(address: str) -> str:
 
 
 def redacted(message: str, address: str) -> str:
-    """Return a message that may quote an address, without the secrets of that address."""
+    """Remove the secrets of an address from a message that may quote it."""
     message = message.replace(address, without_secrets(address))
     for secret in sorted(filter(None, _secrets_of(address)), key=len, reverse=True):
         message = message.replace(secret, "***").replace(unquote(secret), "***")
@@ -41,18 +42,18 @@ def redacted(message: str, address: str) -> str:
 
 
 def _is_local(address: str) -> bool:
-    """Whether an address is a path, which has no place for secrets."""
+    """Return whether an address is a local path, which cannot contain secrets."""
     return address.startswith(("/", ".", "~")) or not (":" in address or "@" in address)
 
 
 def _parts(address: str) -> tuple[str, str]:
-    """The scheme of an address and the rest, however many slashes are between them."""
+    """Return the scheme of an address and the rest, with any number of slashes between them."""
     found = re.fullmatch(r"(?s)(?:([A-Za-z][A-Za-z0-9+.-]*):(?=/|[^@]*:[^@]*@))?/*(.*)", address)
     return (found[1] or "", found[2]) if found else ("", address)
 
 
 def _secrets_of(address: str) -> list[str]:
-    """The user, the password and the values of options in an address."""
+    """Return the user, the password and the values of options in an address."""
     if _is_local(address):
         return []
     rest = _parts(address)[1]

@@ -1,4 +1,4 @@
-"""Files on a store that `pyarrow.fs` reaches: S3, Google's and Azure's stores, HDFS."""
+"""Files on a store that `pyarrow.fs` can open: S3, Google's and Azure's stores, HDFS."""
 
 import uuid
 from contextlib import suppress
@@ -8,11 +8,12 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 from steelyard.control.files import Files
 
 _SYSTEMS_WITH_FOLDERS = ("hdfs", "local")
-"""Where a file needs its folder, and can be read while it is written; objects appear whole."""
+"""The file systems on which a file needs a folder and can be read while it is written. Object
+stores show only complete objects."""
 
 
 class RemoteFiles(Files):
-    """An address; credentials are found as `pyarrow.fs` finds them."""
+    """A remote folder; `pyarrow.fs` finds the credentials."""
 
     appends_in_place = False
     costs_per_request = True
@@ -57,7 +58,7 @@ class RemoteFiles(Files):
         self._system.create_dir(folder, recursive=True)
         written = f"{folder}/.{uuid.uuid4().hex}"
         self._write(written, text)
-        self.delete(name)  # HDFS does not replace a file by moving another one onto it
+        self.delete(name)  # on HDFS, a move cannot replace an existing file
         self._system.move(written, path)
 
     def _write(self, path: str, text: str) -> None:

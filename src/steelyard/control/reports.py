@@ -1,7 +1,6 @@
-"""What sources and workers tell about a micro-batch, with the completion of their tasks.
+"""The reports of sources and workers about a micro-batch, sent when their tasks complete.
 
-Reports are advice: they may come twice if an executor is lost, or not at all, and results never
-depend on them.
+Results never depend on reports. If an executor is lost, a report may arrive twice or never.
 """
 
 import json
@@ -17,7 +16,7 @@ Counts = NDArray[np.int64]
 Weights = NDArray[np.float32]
 
 LATENCY_BINS = 181
-"""Twenty for each power of ten, from 0.1 ms to 10^5 seconds; the last one takes the rest."""
+"""Twenty bins for each power of ten, from 0.1 ms to 10^5 seconds, and one for longer latencies."""
 
 _BINS_PER_TENFOLD = 20
 _SHORTEST = 1e-4
@@ -25,17 +24,17 @@ _SHORTEST = 1e-4
 
 @dataclass(frozen=True)
 class SourceReport:
-    """What a source task has sent: a part of a micro-batch."""
+    """The messages of a micro-batch that a source task sent."""
 
     batch: int
     source: int
     part: int
     counts: Weights = field(repr=False)
-    """Messages, or their weights, by bucket."""
+    """The number of messages, or the sum of their weights, by bucket."""
     hot: tuple[tuple[str, int], ...] = ()
-    """Its most frequent keys, as text, with how often they came."""
+    """The most frequent keys of the source, as text, with their counts."""
     version: int = 0
-    """The number of the control version that it followed; 0 if there was none."""
+    """The number of the control version that the source followed; 0 if there was none."""
 
     def to_json(self) -> str:
         packed = b64encode(zlib.compress(self.counts.astype("<f4").tobytes(), level=1)).decode()
@@ -51,22 +50,23 @@ class SourceReport:
 
 @dataclass(frozen=True)
 class WorkerReport:
-    """What a worker has done in a micro-batch."""
+    """The work of a worker in a micro-batch."""
 
     batch: int
     worker: int
     rows: int
     busy: float
-    """Seconds spent on messages."""
+    """The seconds that the worker spent on messages."""
     keys: int = 0
-    """Keys of which it holds partial results."""
+    """The number of keys of which the worker holds partial states."""
     latencies: tuple[tuple[int, int], ...] = ()
-    """Of its messages: pairs of a bin (see `latency_bins`) and the messages in it."""
+    """Pairs of a latency bin (see `latency_bins`) and the messages in it."""
     bytes: int = 0
-    """The memory of these partial results."""
+    """The memory of the partial states."""
     began: float = 0.0
-    """Seconds since 1970, by its machine's clock."""
+    """The start of the work in seconds since 1970, by the clock of the worker's machine."""
     ended: float = 0.0
+    """The end of the work, by the same clock."""
 
     def to_json(self) -> str:
         return json.dumps(astuple(self), separators=(",", ":"))
@@ -78,16 +78,16 @@ class WorkerReport:
 
 
 def latency_bins(seconds: NDArray[np.floating]) -> Counts:
-    """Messages by bin of their latency."""
+    """Return the number of messages in each latency bin."""
     steps = np.log10(np.maximum(seconds, _SHORTEST) / _SHORTEST) * _BINS_PER_TENFOLD
     bins = np.minimum(steps.astype(np.int64), LATENCY_BINS - 1)
     return np.bincount(bins, minlength=LATENCY_BINS)
 
 
 def latency_quantile(bins: Counts, quantile: float) -> float | None:
-    """The latency below which such a part of the messages are; None if none are.
+    """Return a quantile of the latency; None if there are no messages.
 
-    Messages of a bin, which is 12 % wide, are taken to be spread over it.
+    The messages of a bin, which is 12 % wide, are assumed to be spread evenly over it.
 
     >>> round(latency_quantile(latency_bins(np.linspace(1.0, 9.0, 1001)), 0.5), 1)
     5.0
@@ -96,6 +96,6 @@ def latency_quantile(bins: Counts, quantile: float) -> float | None:
     if not total:
         return None
     until = bins.cumsum()
-    place = int(np.searchsorted(until, quantile * total))
-    inside = 1 - (until[place] - quantile * total) / bins[place]
-    return float(_SHORTEST * 10 ** ((place + inside) / _BINS_PER_TENFOLD))
+    index = int(np.searchsorted(until, quantile * total))
+    inside = 1 - (until[index] - quantile * total) / bins[index]
+    return float(_SHORTEST * 10 ** ((index + inside) / _BINS_PER_TENFOLD))

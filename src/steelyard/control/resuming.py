@@ -16,14 +16,14 @@ from steelyard.delegation import Rules, SourceSide
 _log = logging.getLogger("steelyard")
 
 _WRONG_SHAPE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What using saved state raises if something else wrote it."""
+"""The errors that saved state can cause if another program wrote it."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Totals since the control path was new."""
+    """Totals since the control path was created."""
 
     slots: int = 0
     messages: int = 0
@@ -31,12 +31,12 @@ class Progress:
 
     @classmethod
     def resume(cls, learned: Mapping[str, Any]) -> Self:
-        """Return the totals that were saved; zeros for those that were not."""
+        """Return the saved totals, with 0 for each total that was not saved."""
         return cls(*(int(learned.get(name, 0)) for name in ("slots", "messages", "moves")))
 
 
 def resumed(make: Callable[[Mapping[str, Any]], T], learned: Mapping[str, Any]) -> T:
-    """Make an object of what was learned; of nothing, with a warning, if that has a wrong shape."""
+    """Return `make(learned)`; if that fails, log a warning and return `make({})`."""
     try:
         return make(learned)
     except _WRONG_SHAPE:
@@ -49,13 +49,13 @@ def resumed(make: Callable[[Mapping[str, Any]], T], learned: Mapping[str, Any]) 
 def resumed_source(rules: Rules, fresh: Assignment, saved: Mapping[str, Any] | None) -> SourceSide:
     """Return a source side that resumes from saved state as far as it fits.
 
-    A saved assignment fits if it is of the same workers and as many virtual workers. If other rules
-    saved it, the pairing of workers starts again from that assignment.
+    A saved assignment fits if it has the same workers and the same number of virtual workers. If
+    other rules saved it, the new source side starts with that assignment and without requests.
 
     Args:
-        rules: The rules of now.
+        rules: The current rules.
         fresh: The assignment to start from if the saved one does not fit.
-        saved: What a source side returned from `save`; None if nothing was saved.
+        saved: The result of `SourceSide.save`; None if nothing was saved.
     """
     if saved is None:
         return rules.source(fresh)
@@ -76,7 +76,9 @@ def resumed_source(rules: Rules, fresh: Assignment, saved: Mapping[str, Any] | N
 def first_assignment(
     workers: int, virtual_workers: int, capacities: Sequence[float] | None
 ) -> Assignment:
-    """Return an equal assignment, or one in proportion to capacities; every worker owns at least 1.
+    """Return an equal assignment, or one in proportion to `capacities`.
+
+    Every worker owns at least one virtual worker.
 
     >>> first_assignment(2, 5, capacities=[3, 1]).owned(1)
     [7, 8, 9]

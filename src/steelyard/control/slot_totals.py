@@ -1,4 +1,4 @@
-"""Add up what sources and workers report during a slot.
+"""Add up the reports of sources and workers during a slot.
 
 Reports of micro-batches enter; the sums of a slot leave.
 """
@@ -21,34 +21,34 @@ from steelyard.control.reports import (
 Floats = NDArray[np.float64]
 
 _HOT_KEYS = 10
-"""Keys that a slot names."""
+"""The number of hot keys that the history of a slot names."""
 
 
 @dataclass(frozen=True, eq=False)
 class BatchWork:
-    """What the workers did in one micro-batch: arrays by worker."""
+    """The work of all workers in one micro-batch: arrays by worker."""
 
     rows: Floats
     busy: Floats
-    """Seconds spent on messages."""
+    """The seconds spent on messages."""
     keys: Floats
     bytes: Floats
     version: int = 0
     """The newest version that the sources of the micro-batch followed; 0 if there was none."""
     seconds: float = 0.0
-    """How long the micro-batch lasted."""
+    """The duration of the micro-batch."""
 
     @property
     def backlog(self) -> Floats:
-        """Messages that each worker still has when the mean worker has none."""
+        """The messages that each worker has left when the mean worker has none left."""
         return backlog(self.rows, self.busy)
 
 
 class SlotTotals:
-    """The sums of a slot.
+    """The sums of the reports of a slot.
 
-    Reports of one task that arrive twice count once; reports of other micro-batches and of workers
-    that do not exist are ignored.
+    A report that arrives twice counts once. Reports of other micro-batches, and of workers that do
+    not exist, are ignored.
 
     >>> totals = SlotTotals(workers=2, tasks_per_worker=1, buckets=4)
     >>> work = totals.add(0, 1.0, [], [WorkerReport(batch=0, worker=1, rows=10, busy=0.5)])
@@ -61,19 +61,19 @@ class SlotTotals:
         self.batches = 0
         self.seconds = 0.0
         self.working = 0.0
-        """Seconds in which any worker worked, by the workers' clocks."""
+        """The seconds in which at least one worker worked, by the clocks of their machines."""
         self.counts = np.zeros(buckets)
-        """Messages, or their weights, by bucket."""
+        """The number of messages, or the sum of their weights, by bucket."""
         self.rows, self.busy = np.zeros((2, workers))
         self.latencies = np.zeros((workers, LATENCY_BINS), np.int64)
-        """Messages by worker and bin of their latency."""
+        """The number of messages by worker and latency bin."""
         self._hot: Counter[str] = Counter()
-        # The most of any micro-batch, by worker.
+        # The maximum of all micro-batches, by worker.
         self._keys, self._bytes, self._backlog = np.zeros((3, workers))
 
     @property
     def messages(self) -> int:
-        """Messages of all workers."""
+        """The number of messages of all workers."""
         return int(self.rows.sum())
 
     def add(
@@ -83,16 +83,16 @@ class SlotTotals:
         sources: Iterable[SourceReport],
         workers: Iterable[WorkerReport],
     ) -> BatchWork:
-        """Add a micro-batch.
+        """Add the reports of a micro-batch.
 
         Args:
             batch: The number of the micro-batch; reports of others are ignored.
-            seconds: How long the micro-batch lasted.
-            sources: Reports of source tasks.
-            workers: Reports of workers.
+            seconds: The duration of the micro-batch.
+            sources: The reports of source tasks.
+            workers: The reports of workers.
 
         Returns:
-            What the workers did in this micro-batch.
+            The work of all workers in this micro-batch.
         """
         version = self._add_sources(r for r in sources if r.batch == batch)
         once = {report.worker: report for report in workers if report.batch == batch}
@@ -114,7 +114,7 @@ class SlotTotals:
         return work
 
     def _add_sources(self, reports: Iterable[SourceReport]) -> int:
-        """Add what was sent; return the newest version that a source followed."""
+        """Add the counts of all sources; return the newest version that a source followed."""
         version = 0
         for report in {(r.source, r.part): r for r in reports}.values():
             version = max(version, report.version)
@@ -131,7 +131,7 @@ class SlotTotals:
         np.maximum(self._backlog, work.backlog, out=self._backlog)
 
     def worker_slots(self, states: Sequence[str], owned: Sequence[int]) -> tuple[WorkerSlot, ...]:
-        """Return the slot of every worker, given the workers' states and virtual workers."""
+        """Return the measurements of every worker, with its state and number of virtual workers."""
         return tuple(
             self._worker_slot(worker, *of_worker)
             for worker, of_worker in enumerate(zip(states, owned, strict=True))
@@ -155,23 +155,23 @@ class SlotTotals:
         )
 
     def hot_keys(self) -> tuple[HotKeyShare, ...]:
-        """Return the most frequent keys, the most frequent one first."""
+        """Return the most frequent keys, in descending order of their counts."""
         total = max(1, self.messages)
         return tuple(HotKeyShare(k, n / total) for k, n in self._hot.most_common(_HOT_KEYS))
 
 
 def _span(reports: Sequence[WorkerReport]) -> float:
-    """Seconds from the first worker's beginning to the last one's end."""
+    """Return the seconds from the start of the first worker to the end of the last one."""
     began = min((report.began for report in reports), default=0.0)
     ended = max((report.ended for report in reports), default=0.0)
     return max(0.0, ended - began)
 
 
 def backlog(rows: Floats, busy: Floats) -> Floats:
-    """Messages of a micro-batch that each worker still has when the mean worker has none.
+    """Return the messages that each worker has left when the mean worker has none left.
 
-    All messages of a micro-batch are there when it begins. A worker that is busy for longer than
-    the mean has a queue from then on.
+    All messages of a micro-batch are available when it begins. A worker that is busy for longer
+    than the mean worker has a queue from that time on.
 
     >>> backlog(np.array([100.0, 100.0]), np.array([1.0, 4.0])).tolist()
     [0.0, 37.5]

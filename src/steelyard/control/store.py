@@ -1,16 +1,17 @@
-"""The control path: the one place that knows what is in it.
+"""The control path. Only this module knows the names and the content of its files.
 
     versions/<number>.json   plans and assignments, never changed; the newest are kept
     identity                 a random text by which tasks recognize the folder that the driver uses
-    learned.json             what the control loop resumes from after a restart
-    drained.json             workers that get no work, by hand
-    history.jsonl            the last slots, one line each
+    learned.json             the state that the control loop resumes from after a restart
+    drained.json             the workers that a user has excluded from work
+    history.jsonl            the latest slots, one line each
     owner                    the query that uses the path
-    definitions/<query>      what the state in its checkpoint stands for, since which micro-batch
+    definitions/<query>      the definition of the state in the query's checkpoint, and the
+                             micro-batch in which it was first used
 
-The driver writes all of it, but for the owner. Once in a micro-batch one task asks for the newest
-version. What it finds, a `Pin`, travels to all attempts of all tasks with Spark's plan of the
-micro-batch, so that they cannot disagree: a task that does not find that very version fails.
+The driver writes all files except `owner`. Once in a micro-batch, one task finds the newest
+version. The result, a `Pin`, travels to all attempts of all tasks with Spark's plan of the
+micro-batch. So all tasks follow the same version: a task that does not find it fails.
 """
 
 import json
@@ -31,20 +32,20 @@ HISTORY = "history.jsonl"
 """The file that dashboards follow."""
 
 _KEPT_VERSIONS = 8
-"""The newest versions are kept, for micro-batches that still use one of them."""
+"""The number of newest versions that are kept, for micro-batches that still use one of them."""
 
 _KEPT_LINES = 1000
-"""Lines of history that are kept at least; at most twice as many."""
+"""The history keeps at least this many lines, and at most twice this number."""
 
 _KEPT_LINES_REWRITTEN = 100
-"""Lines of history that are kept where each new line means to write the whole file again."""
+"""The lines of history that are kept on stores that write the whole file for each new line."""
 
 _UNREADABLE = (OSError, ValueError)
-"""What reading a file raises if it is lost, damaged, or not text."""
+"""The errors of reading a file that is lost, damaged, or not text."""
 
 
 class Pin(NamedTuple):
-    """Names a version by its number and the checksum of its text, so by its content.
+    """The number of a version and the checksum of its text, which identify its content.
 
     >>> Pin.from_long(Pin(7, 0xCAFE).to_long())
     Pin(number=7, checksum=51966)
@@ -58,7 +59,7 @@ class Pin(NamedTuple):
         return cls(number, zlib.crc32(text.encode()))
 
     def to_long(self) -> int:
-        """As one number that Spark can carry beside every row."""
+        """Return the pin as one number, which Spark can carry with every row."""
         return self.number << 32 | self.checksum
 
     @classmethod
@@ -67,11 +68,11 @@ class Pin(NamedTuple):
 
 
 NO_VERSION = Pin(0, 0)
-"""What a micro-batch follows if there is no version that can be read."""
+"""The pin of a micro-batch if no version can be read."""
 
 
 class ControlStore:
-    """Versions and what the control loop has learned, in a folder that driver and executors share.
+    """The versions and the saved state of a control loop, in a folder that all machines share.
 
     >>> import numpy as np, tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -88,24 +89,24 @@ class ControlStore:
         self._files = files_at(path)
         self._lines: list[str] | None = None
         self.identity = ""
-        """The text by which tasks recognize this folder; known once it is prepared."""
+        """The text by which tasks recognize this folder; "" before `prepare`."""
 
     @property
     def address(self) -> str:
-        """Where it is; another store of this address is the same."""
+        """The address of the folder; stores with the same address are the same."""
         return self._files.address
 
     @property
     def shown(self) -> str:
-        """The address for messages."""
+        """The address without secrets, to be shown in messages."""
         return self._files.shown
 
     def exists(self) -> bool:
-        """Return whether there is such a folder."""
+        """Return whether the folder exists."""
         return self._files.exists()
 
     def prepare(self) -> None:
-        """Create the folder; raise a ValueError if it cannot be written."""
+        """Create the folder; raise a ValueError if its files cannot be written."""
         try:
             self._files.prepare()
             self._files.replace("versions/.probe", "")
@@ -122,54 +123,55 @@ class ControlStore:
             ) from error
 
     def keep_identity(self) -> None:
-        """Write the identity again if it was lost while the query runs."""
+        """Write the identity again if its file was lost during the query."""
         if self.identity:
             self._files.create_if_absent("identity", self.identity)
 
     def is_identified_by(self, identity: str) -> bool:
-        """Return whether this folder, as it is seen here, is the one with that identity."""
+        """Return whether the folder on this machine is the one with that identity."""
         try:
             return self._files.read_text("identity") == identity
         except _UNREADABLE:
             return False
 
-    # Versions: what sources follow.
+    # Versions, which sources follow.
 
     def publish(self, version: ControlVersion) -> None:
-        """Write a version, and remove those that no task can need any more."""
-        self._files.replace(_of_version(version.number), version.to_json())
+        """Write a version, and remove the versions that no task can need any more."""
+        self._files.replace(_version_file(version.number), version.to_json())
         for number in self._numbers():
             if number <= version.number - _KEPT_VERSIONS:
-                self._files.delete(_of_version(number))
+                self._files.delete(_version_file(number))
 
     def latest(self) -> int:
         """Return the number of the newest version; 0 if there is none."""
         return max(self._numbers(), default=0)
 
     def pin_newest(self) -> Pin:
-        """Name the newest version that can be read."""
+        """Return the pin of the newest version that can be read."""
         for number in sorted(self._numbers(), reverse=True):
             with suppress(*_UNREADABLE):
-                text = self._files.read_text(_of_version(number))
-                if _understood(text) is not None:
+                text = self._files.read_text(_version_file(number))
+                if _parsed(text) is not None:
                     return Pin.of(number, text)
         return NO_VERSION
 
     def newest(self) -> ControlVersion | None:
-        """Return the newest version that can be read, if there is one."""
+        """Return the newest version that can be read; None if there is none."""
         with suppress(LookupError):
             return self.pinned(self.pin_newest())
         return None
 
     def pinned(self, pin: Pin) -> ControlVersion | None:
-        """Return the version that a pin names; raise a LookupError if it is not here.
+        """Return the version of a pin; None for `NO_VERSION`.
 
-        None for `NO_VERSION`.
+        Raises:
+            LookupError: The version is not in the folder.
         """
         return None if pin == NO_VERSION else _version_at(self.address, pin)
 
     def _numbers(self) -> list[int]:
-        """The numbers of the files that are named as versions are; others are left alone."""
+        """Return the numbers of all versions; files with other names are ignored."""
         names = self._files.list_folder("versions")
         numbers = (int(name.removesuffix(".json")) for name in names if _VERSION.fullmatch(name))
         return [number for number in numbers if number < _MOST_VERSIONS]
@@ -177,10 +179,10 @@ class ControlStore:
     # One query at a time.
 
     def claim(self, query: str) -> None:
-        """Raise a ValueError if another query uses the path.
+        """Register a query as the owner of the path; raise a ValueError if another query uses it.
 
-        On object stores two queries that start at the same moment may both get it, and where the
-        owner can be neither read nor written, all may.
+        On object stores, two queries that start at the same time may both own the path. If the file
+        `owner` can be neither read nor written, every query may use the path.
         """
         owner = self.owner() or self._claimed_by(query)
         if owner != query:
@@ -199,21 +201,22 @@ class ControlStore:
     def require_same(self, query: str, batch: int, definition: Definition) -> None:
         """Raise a ValueError if a query resumes its checkpoint with another definition.
 
-        A definition counts once the micro-batch that first used it is done: before that, no state
-        was made by it. One that can be neither read nor written is not compared.
+        A saved definition is binding once the micro-batch that first used it is finished: before
+        that, the checkpoint holds no state of it. If the file can be neither read nor written, the
+        definitions are not compared.
         """
-        name, mine = f"definitions/{query}", definition.to_json()
+        name, current = f"definitions/{query}", definition.to_json()
         first, found = "", ""
         with suppress(*_UNREADABLE):
             first, _, found = self._files.read_text(name).partition(" ")
         if first.isdecimal() and int(first) < batch:
             definition.require_same(found)
-        elif found != mine:
+        elif found != current:
             with suppress(OSError):
-                self._files.replace(name, f"{batch} {mine}")
+                self._files.replace(name, f"{batch} {current}")
 
     def require_same_as_before(self, query: str, definition: Definition) -> None:
-        """Raise a ValueError if a query had another definition when it last ran."""
+        """Raise a ValueError if the last run of a query had another definition."""
         found = ""
         with suppress(*_UNREADABLE):
             found = self._files.read_text(f"definitions/{query}").partition(" ")[2]
@@ -221,26 +224,26 @@ class ControlStore:
             definition.require_same(found)
 
     def owner(self) -> str:
-        """Return the query that uses the path, or did when it was killed; "" if there is none."""
+        """Return the query that uses the path, or that was killed while it did; "" if none."""
         try:
             return self._files.read_text("owner").strip()
         except _UNREADABLE:
             return ""
 
     def release(self, query: str) -> None:
-        """Free the path, if this query uses it."""
+        """Release the path if this query owns it."""
         if self.owner() == query:
             with suppress(OSError):
                 self._files.delete("owner")
 
-    # What the driver remembers.
+    # The state of the driver.
 
     def save_learned(self, learned: dict[str, Any]) -> None:
-        """Write what the control loop has learned."""
+        """Write the state of the control loop."""
         self._files.replace("learned.json", json.dumps(learned, separators=(",", ":")))
 
     def learned(self) -> dict[str, Any] | None:
-        """Return what the control loop had learned; None if there is nothing that can be read."""
+        """Return the saved state of the control loop; None if it cannot be read."""
         try:
             found = json.loads(self._files.read_text("learned.json"))
         except _UNREADABLE:
@@ -248,11 +251,11 @@ class ControlStore:
         return found if isinstance(found, dict) else None
 
     def drain(self, workers: Iterable[int]) -> None:
-        """Set which workers get no work."""
+        """Set the workers that get no work."""
         self._files.replace("drained.json", json.dumps(sorted(set(workers))))
 
     def drained(self) -> set[int]:
-        """Return the workers that get no work."""
+        """Return the drained workers, which get no work."""
         try:
             found = json.loads(self._files.read_text("drained.json"))
         except _UNREADABLE:
@@ -261,7 +264,7 @@ class ControlStore:
         return {number for number in numbers if isinstance(number, int)}
 
     def add_history(self, line: str) -> None:
-        """Add a line; the oldest are removed when there are many."""
+        """Add a line to the history; remove the oldest lines if there are too many."""
         is_whole = True
         if self._lines is None:
             self._lines, is_whole = self._read_history()
@@ -270,22 +273,22 @@ class ControlStore:
             self._lines = self._lines[-_KEPT_LINES_REWRITTEN:]
         elif len(self._lines) > 2 * _KEPT_LINES:
             self._lines = self._lines[-_KEPT_LINES:]
-        elif is_whole:  # a line that is added to one that was cut off would be lost with it
+        elif is_whole:  # a line that is appended to a truncated line would be lost
             self._files.append(HISTORY, line)
             return
         self._files.replace(HISTORY, "".join(f"{kept}\n" for kept in self._lines))
 
     def history(self) -> list[str]:
-        """Return the last lines, without those that are not text or were cut off."""
+        """Return the lines of the history, without lines that are truncated or not text."""
         return self._read_history()[0]
 
     def _read_history(self) -> tuple[list[str], bool]:
-        """Read the lines, and whether the last one is whole."""
+        """Return the lines, and whether the last line is complete."""
         try:
-            found = self._files.read_bytes(HISTORY)
+            content = self._files.read_bytes(HISTORY)
         except OSError:
             return [], True
-        *whole, rest = found.split(b"\n")
+        *whole, rest = content.split(b"\n")
         lines = []
         for line in whole:
             with suppress(UnicodeDecodeError):
@@ -296,25 +299,25 @@ class ControlStore:
 _VERSION = re.compile(r"[0-9]{9,10}\.json", re.ASCII)
 
 _MOST_VERSIONS = 2**31
-"""A pin has so many bits for the number of a version: no file with a larger number is ours."""
+"""A pin has 31 bits for the number of a version. Files with larger numbers are not versions."""
 
 
-def _of_version(number: int) -> str:
+def _version_file(number: int) -> str:
     return f"versions/{number:09}.json"
 
 
-@lru_cache(maxsize=4)  # all tasks of a micro-batch ask for the same, and a pin names its content
+@lru_cache(maxsize=4)  # all tasks of a micro-batch use one pin, and a pin identifies its content
 def _version_at(address: str, pin: Pin) -> ControlVersion | None:
     files = files_at(address)
     with suppress(*_UNREADABLE):
-        text = files.read_text(_of_version(pin.number))
+        text = files.read_text(_version_file(pin.number))
         if Pin.of(pin.number, text) == pin:
-            return _understood(text)
+            return _parsed(text)
     raise LookupError(f"version {pin.number} is not in {files.shown}")
 
 
-@lru_cache(maxsize=4)  # by the text: what a file name stands for may change
-def _understood(text: str) -> ControlVersion | None:
+@lru_cache(maxsize=4)  # keyed by the text, because the content of a file may change
+def _parsed(text: str) -> ControlVersion | None:
     try:
         return ControlVersion.from_json(text)
     except (ValueError, KeyError, TypeError, IndexError, OverflowError):

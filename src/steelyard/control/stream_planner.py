@@ -1,4 +1,4 @@
-"""The plan of a stream: none before anything was counted.
+"""The plan of a stream, which does not exist before the first count.
 
 Counts of messages per bucket enter; a plan leaves.
 """
@@ -11,7 +11,7 @@ from steelyard.plans import Planner, RoutingPlan
 
 
 class StreamPlanner:
-    """A planner that knows whether its plan is of counted messages.
+    """A planner that has no plan before it has counted messages.
 
     >>> import numpy as np
     >>> planner = StreamPlanner(Planner(2, buckets=4))
@@ -32,17 +32,20 @@ class StreamPlanner:
 
     @property
     def plan(self) -> RoutingPlan | None:
-        """The newest plan; None before anything was counted."""
+        """The newest plan; None before the first count."""
         return self._planner.plan if self._has_counted else None
 
     def update(self, counts: Floats) -> None:
-        """Plan for the counts of a slot; a slot without messages changes nothing."""
+        """Update the plan with the counts of a slot; ignore a slot without messages."""
         if counts.any():
             self._planner.update(counts)
             self._has_counted = True
 
     def save(self) -> dict[str, Any]:
-        """Return the counts ready for JSON: versions hold the plan, and users give the settings."""
+        """Return the counts as a dictionary for JSON.
+
+        The plan is saved in versions, and the settings are passed again at a restart.
+        """
         return {
             "buckets": self._planner.buckets,
             "counts": [float(f"{count:.4g}") for count in self._planner.counts],
@@ -55,11 +58,12 @@ class StreamPlanner:
     ) -> Self:
         """Return a planner that resumes from saved counts as far as they fit.
 
-        The counts fit if the buckets are the same; the plan fits if the virtual workers are, too.
+        The counts fit if the number of buckets is the same. The plan fits if the number of virtual
+        workers is the same too.
 
         Args:
-            fresh: A planner with the settings of now.
-            saved: What `save` returned; None if nothing was saved.
+            fresh: A planner with the current settings.
+            saved: The result of `save`; None if nothing was saved.
             plan: The plan of the newest version.
         """
         has_counted = bool((saved or {}).get("has_counted"))

@@ -1,4 +1,4 @@
-"""What sources need to know in a micro-batch: where buckets go, and who owns virtual workers."""
+"""Control versions: the plan and the assignment that sources follow in a micro-batch."""
 
 import json
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from steelyard.plans import RoutingPlan
 
 @dataclass(frozen=True, eq=False)
 class ControlVersion:
-    """A plan over virtual workers and the owner of each; a value, numbered, never changed.
+    """A numbered plan and the owner of every virtual worker; never changed once written.
 
-    Before anything was counted there is no plan, and sources plan from the rows that they see.
+    Before the first count there is no plan. Each source then plans from its own rows.
 
     >>> version = ControlVersion(1, None, np.array([0, 0, 1], np.int32))
     >>> ControlVersion.from_json(version.to_json()).owners
@@ -24,29 +24,29 @@ class ControlVersion:
     number: int
     plan: RoutingPlan | None
     owners: NDArray[np.int32]
-    """By virtual worker: its worker."""
+    """The worker of each virtual worker."""
 
     def fits(self, virtual_workers: int, buckets: int, workers: int) -> bool:
-        """Return whether it is for these numbers of virtual workers, buckets and workers."""
+        """Return whether the version has these numbers of virtual workers, buckets and workers."""
         is_for_buckets = self.plan is None or self.plan.buckets == buckets
         if self.owners.shape != (virtual_workers,) or not is_for_buckets:
             return False
         return bool(self.owners.min() >= 0 and self.owners.max() < workers)
 
-    def says(self, plan: RoutingPlan | None, owners: NDArray[np.int32]) -> bool:
-        """Whether this is what it tells the sources."""
+    def matches(self, plan: RoutingPlan | None, owners: NDArray[np.int32]) -> bool:
+        """Return whether the version has this plan and these owners."""
         return self.plan == plan and bool(np.array_equal(self.owners, owners))
 
     def to_json(self) -> str:
         plan = None if self.plan is None else self.plan.fields()
-        if plan is not None:  # nobody routes by the shares: short numbers will do
+        if plan is not None:  # routing does not use the shares, so they are rounded
             plan["shares"] = [float(f"{share:.5g}") for share in plan["shares"]]
         fields = {"number": self.number, "owners": self.owners.tolist(), "plan": plan}
         return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The version that `to_json` wrote."""
+        """Return the version that `to_json` wrote; raise a ValueError for any other text."""
         try:
             fields = json.loads(text)
             owners = np.array(fields["owners"], np.int32)

@@ -1,4 +1,4 @@
-"""Streams of keys: the paper's, made anew, and files of the real formats."""
+"""Streams of keys: generated streams like the paper's, and files in the original formats."""
 
 from steelyard.datasets.catalog import Dataset, named, names
 from steelyard.datasets.loading import Loaded, MalformedInput, load

@@ -1,8 +1,9 @@
-"""The streams of the paper's evaluation, made anew: `zf`, `wp`, `wp-steep` and `tw`.
+"""Generate streams like those of the paper's evaluation: `zf`, `wp`, `wp-steep` and `tw`.
 
-A name, a fraction and a seed enter; a stream leaves that has the messages, keys and hottest key of
-the paper's table. What the table does not tell, the rest of the shape, is a choice; hence two
-Wikipedia streams, one with a flat head, one with a steep one.
+A name, a fraction and a seed enter; a stream leaves. Its numbers of messages and keys, and the
+share of its hottest key, are those of the paper's table of data sets. The table does not give the
+rest of the distribution, so there are two Wikipedia streams: one with a flat head, one with a
+steep head.
 """
 
 from collections.abc import Iterator
@@ -33,14 +34,24 @@ DAILY_RATE = (
     1.24, 1.32, 1.36, 1.38, 1.38, 1.30, 1.24, 1.21, 1.16, 1.05, 0.87, 0.79,
 )
 # fmt: on
-"""Messages in each hour of a day, against the mean: the shape of real web traffic."""
+"""The messages in each hour of a day relative to the mean hour: the rates of real web traffic."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A stream that can be made from its settings, whole or in parts; see `named`.
+    """A stream that is generated from its settings, whole or in parts; see `named`.
 
-    The same settings give the same messages, wherever and in however many parts they are made.
+    The same settings give the same messages, regardless of how the stream is split into parts.
+
+    Args:
+        name: The name of the data set, which decides the distribution of its keys.
+        messages: The number of messages.
+        seconds: The length of the stream.
+        rate: The relative rates of equally long parts of the time, such as `DAILY_RATE`.
+        skew: The Zipf exponent; for `zf` only.
+        ranks: The number of keys; for `zf` only.
+        drift: The hot keys change after each `drift` messages; None keeps them.
+        seed: The seed of the random numbers.
 
     >>> day = named("wp", fraction=0.001)
     >>> day.messages, day.seconds
@@ -56,13 +67,9 @@ class Dataset:
     messages: int
     seconds: float = DAY
     rate: tuple[float, ...] = (1.0,)
-    """Weights of equally long parts of the time: `DAILY_RATE`, or steady."""
     skew: float = 1.0
-    """Of `zf` alone."""
     ranks: int = 100_000
-    """Of `zf` alone."""
     drift: int | None = None
-    """After every so many messages other keys are hot."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -73,44 +80,45 @@ class Dataset:
 
     @property
     def shape(self) -> "RankShape":
-        """How its messages are shared out among its keys."""
+        """The distribution of the messages over the keys."""
         return _shape(self.name, self.skew, self.ranks)
 
     @property
     def keys(self) -> int:
-        """How many keys there could be; a part of them occurs."""
+        """The number of possible keys; a part of them occurs in the stream."""
         return self.shape.ranks
 
     def part(self, first: int, count: int) -> Chunk:
-        """The messages `first` to `first + count - 1`."""
+        """Return the messages `first` to `first + count - 1`."""
         count = max(0, min(count, self.messages - first))
         keys = self.shape.draw(first, count, self.seed)
         if self.drift is not None:
             era = (np.arange(first, first + count) // self.drift).astype(np.uint64)
-            turn = era * np.uint64(round(self.keys * 0.6180339887))  # far apart for many eras
+            # A golden-ratio step keeps the hot keys of many eras far apart.
+            turn = era * np.uint64(round(self.keys * 0.6180339887))
             keys = ((keys.astype(np.uint64) + turn) % np.uint64(self.keys)).astype(np.uint32)
         return Chunk(keys, self._times(np.arange(first, first + count)))
 
     def chunks(self) -> Iterator[Chunk]:
-        """All messages, a million at a time."""
+        """Yield all messages, about a million at a time."""
         for first in range(0, self.messages, CHUNK):
             yield self.part(first, CHUNK)
 
     def time_of(self, message: int) -> float:
-        """When a message, counted from 0, arrives."""
+        """Return the arrival time of a message; the first message has number 0."""
         return float(self._times(np.array([message]))[0])
 
     def key_names(self, keys: NDArray[np.uint32]) -> pa.Array:
-        """Keys as text, such as `wp-17`."""
+        """Return keys as text, such as `wp-17`."""
         numbers = pc.cast(pa.array(keys), pa.string())
         return pc.binary_join_element_wise(self.name, numbers, "-")
 
     def steady(self) -> "Dataset":
-        """The same messages at a constant rate."""
+        """Return the same data set with a constant rate."""
         return replace(self, rate=(1.0,))
 
     def _times(self, messages: NDArray[np.int64]) -> Floats:
-        # Message i stands in the middle of its place, so that none is at the very start or end.
+        # A message is in the middle of its interval, so no message is at the very start or end.
         begins, reach = self._clock
         return np.interp((messages + 0.5) / self.messages, reach, begins)
 
@@ -122,7 +130,7 @@ class Dataset:
 
 
 def names() -> list[str]:
-    """The names that `named` knows.
+    """Return the names that `named` accepts.
 
     >>> names()
     ['zf', 'wp', 'wp-steep', 'tw']
@@ -139,9 +147,15 @@ def named(
     drift: int | None = None,
     seed: int = 0,
 ) -> Dataset:
-    """A data set of the paper, or a fraction of it: fewer messages in the same time.
+    """Return a data set of the paper, or a fraction of it: fewer messages in the same time.
 
-    `skew` and `keys` are settings of `zf` alone.
+    Args:
+        name: The name of the data set.
+        fraction: The fraction of the messages to keep.
+        skew: The Zipf exponent; for `zf` only.
+        keys: The number of keys; for `zf` only.
+        drift: The hot keys change after each `drift` messages; None keeps them.
+        seed: The seed of the random numbers.
 
     >>> named("zf", skew=1.4, fraction=0.1).messages
     1000000
@@ -169,14 +183,14 @@ _DATASETS = {
     "zf": Dataset("zf", 10_000_000),
     "wp": Dataset("wp", 22_000_000, DAY, DAILY_RATE),
     "wp-steep": Dataset("wp-steep", 22_000_000, DAY, DAILY_RATE),
-    # July: 31 days, each with the daily rhythm, since the rates of the tweets are not published.
+    # July: 31 days. All have the same daily rates, because those of the tweets are not published.
     "tw": Dataset("tw", 1_200_000_000, 31 * DAY, DAILY_RATE * 31),
 }
 
 
-@lru_cache(maxsize=4)  # a table is 8 MB, its guide 4
+@lru_cache(maxsize=4)  # a table has 8 MB, its guide 4 MB
 def _shape(name: str, skew: float, ranks: int) -> "RankShape":
-    # Late: draws are compiled, and who only loads files needs no compiler.
+    # Imported late, because draws are compiled and loading files needs no compiler.
     from steelyard.datasets.ranks import PowerLaw, RankShape
 
     match name:
@@ -191,7 +205,7 @@ def _shape(name: str, skew: float, ranks: int) -> "RankShape":
 
 
 def _wikipedia() -> "RankShape":
-    """One page with 9.32 % of the visits, then a slow decline."""
+    """Return a distribution in which one page has 9.32 % of the visits, then a slow decline."""
     from steelyard.datasets.ranks import PowerLaw, RankShape
 
     ranks, rest = 4_500_000, PowerLaw(0.95, shift=10)
@@ -205,7 +219,7 @@ def _wikipedia() -> "RankShape":
 
 
 def _tweets() -> "RankShape":
-    """Words: common ones with slope 1, and from rank 2,760 on a steeper tail."""
+    """Return a distribution of words: slope 1 up to rank 2,760, then a steeper tail."""
     from steelyard.datasets.ranks import PowerLaw, RankShape
 
     bend = 2760

@@ -1,7 +1,7 @@
-"""Lines of text to messages, for the formats in which keyed streams are kept.
+"""Parse lines of text into messages, for several formats of keyed streams.
 
 A chunk of lines enters; a table of messages and the number of malformed lines leave. No line
-makes a parser fail: what is no message is counted.
+raises an error: malformed lines are counted.
 """
 
 import csv as python_csv
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
-_VISIBLE = r"[^\t-\r ]"  # neither a space nor one of \t \n \v \f \r
+_VISIBLE = r"[^\t-\r ]"  # any character but a space, \t, \n, \v, \f and \r
 _REQUEST = rf"\A[0-9]+ {_NUMBER} {_VISIBLE}+ (?:-|save)\r?\z"
 _TIMED_WORDS = rf"\A{_NUMBER}\t[^\t-\r]*{_VISIBLE}[^\t-\r]*\r?\z"
 _BLANK = r"\A\r?\z"
-# A quoted cell ends on its line: without this, one stray quote would swallow the rows after it.
+# A quoted cell must end on its line; otherwise one stray quote would swallow the rows after it.
 _CELL = r'(?:"(?:[^"\n]|"")*"|[^",\r\n][^,\r\n]*)?'
 _ROW = rf"\A{_CELL}(?:,{_CELL})*\r?\z"
 _UTF8 = (
@@ -32,10 +32,10 @@ _UTF8 = (
 
 @dataclass(frozen=True)
 class Parsed:
-    """What some lines hold: messages (`time` in seconds, `key`), and lines that are none.
+    """The messages of some lines (`time` in seconds, `key`) and the number of malformed lines.
 
-    `first_malformed` is the index of the first malformed line among the lines; `blank` counts
-    the empty lines that a format passes over.
+    `first_malformed` is the index of the first malformed line; `blank` counts the empty lines
+    that the format ignores.
     """
 
     messages: pa.Table
@@ -45,31 +45,31 @@ class Parsed:
 
 
 class LineFormat(Protocol):
-    """A way to write messages as lines of UTF-8 text.
+    """A format that writes messages as lines of UTF-8 text.
 
-    Lines come without their newline, as strings or bytes; one carriage return at the end is
-    no part of a line. Times are epoch seconds: digits, perhaps decimals and an exponent,
-    finite. Null, blank and undecodable lines are malformed; only csv passes over empty ones.
+    Lines have no newline and are strings or bytes. One carriage return at the end of a line is
+    ignored. Times are epoch seconds: digits, optional decimals and an optional exponent; they
+    must be finite. Null, blank and undecodable lines are malformed, but csv ignores empty lines.
     """
 
     @property
     def name(self) -> str:
-        """What the format is called by."""
+        """The name of the format."""
 
     @property
     def shape(self) -> str:
-        """What a line looks like."""
+        """A short description of a valid line, for error messages."""
 
     def parse(self, lines: pa.Array | pa.ChunkedArray) -> Parsed:
-        """The messages of less than 2 GiB of lines, in their order."""
+        """Parse less than 2 GiB of lines into messages in the same order."""
 
 
 @dataclass(frozen=True)
 class Wikibench:
     """Requests to Wikipedia, as in the Wikibench traces: `counter seconds url flag`.
 
-    One space parts the fields. The url is the key; the flag is `save` for a request that
-    changed the page and `-` for all others.
+    One space separates the fields. The url is the key. The flag is `save` for a request that
+    changed the page, and `-` for other requests.
 
     >>> line = "929840891 1190146243.326 http://en.wikipedia.org/wiki/Main_Page -"
     >>> parsed = Wikibench().parse(pa.array([line, "929840892 yesterday http://a.org -"]))
@@ -95,9 +95,9 @@ class Wikibench:
 
 @dataclass(frozen=True)
 class TimedWords:
-    r"""Texts with their times: `seconds<TAB>word word ...`, every word a message.
+    r"""Texts with their times: `seconds<TAB>word word ...`; every word is a message.
 
-    Any number of spaces parts the words; a text without words is malformed.
+    One or more spaces separate the words; a text without words is malformed.
 
     >>> parsed = TimedWords().parse(pa.array(["12.5\tto be  or", "13\t", "14\tnot"]))
     >>> parsed.messages["key"].to_pylist()
@@ -120,7 +120,7 @@ class TimedWords:
         texts = _every(fields, 1, 2).view(pa.string()).filter(pa.array(finite))
         pieces = pc.ascii_split_whitespace(texts)
         words = pieces.flatten()
-        is_word = pc.not_equal(words, "")  # outer spaces leave empty pieces
+        is_word = pc.not_equal(words, "")  # leading and trailing spaces leave empty pieces
         times = np.repeat(times[finite], pc.list_value_length(pieces).to_numpy())
         good[good] = finite
         return _parsed(times[is_word.to_numpy(zero_copy_only=False)], words.filter(is_word), good)
@@ -128,10 +128,10 @@ class TimedWords:
 
 @dataclass(frozen=True)
 class CsvRows:
-    """Rows of comma-separated cells, below a header that named the columns.
+    """Rows of comma-separated cells, below a header with the names of the columns.
 
-    All cells are text, so that the keys `007` and `7` stay two; an empty cell is
-    null. A row is one line. Empty lines are no rows, and not malformed.
+    All cells are text, so the keys `007` and `7` are different; an empty cell is null. A row is
+    one line. Empty lines are ignored.
 
     >>> rows = CsvRows(("user", "when"), key="user", time="when")
     >>> parsed = rows.parse(pa.array(['"Ash, Ann",5', "Bob,soon", "Cem", ",7.5"]))
@@ -149,7 +149,7 @@ class CsvRows:
 
     @classmethod
     def below(cls, header: bytes, key: str, time: str | None = None) -> "CsvRows":
-        """The rows below a header line; a header that does not serve raises a ValueError.
+        """Create the format of the rows below a header line; raise a ValueError if it is bad.
 
         >>> CsvRows.below(b"user,when", key="person")
         Traceback (most recent call last):
@@ -161,13 +161,13 @@ class CsvRows:
         except (UnicodeDecodeError, python_csv.Error):
             columns = []
         if not columns:
-            raise ValueError(f"{in_short(header)} is no header line")
+            raise ValueError(f"{in_short(header)} is not a valid header line")
         require_columns(columns, key, time)
         return cls(tuple(columns), key, time)
 
     @property
     def shape(self) -> str:
-        """What a line looks like."""
+        """A short description of a valid line, for error messages."""
         cells = f"a row of {len(self.columns)} cells"
         return cells if self.time is None else f"{cells} with seconds in {self.time!r}"
 
@@ -189,7 +189,7 @@ class CsvRows:
         return _parsed(seconds[finite], keys.filter(pa.array(finite)), good, blank)
 
     def _cells(self, rows: pa.Array) -> tuple[pa.Table, NDArray[np.bool_]]:
-        """The cells of keys and times, and for every row whether it has as many as columns."""
+        """Return the key and time cells, and for every row whether it has all its cells."""
         wanted = [self.key] if self.time is None else [self.key, self.time]
         numbers = [str(self.columns.index(column)) for column in wanted]
         has_all_cells = np.ones(1 + len(rows), np.bool_)
@@ -198,7 +198,7 @@ class CsvRows:
             has_all_cells[row.number - 1] = False
             return "skip"
 
-        # One more row goes first: of the first a byte order mark would be left out.
+        # Arrow removes a byte order mark from the first row, so a dummy row goes first.
         first = pa.array([b"-" + b"," * (len(self.columns) - 1)])
         lines = pa.ListArray.from_arrays([0, 1 + len(rows)], pa.concat_arrays([first, rows]))
         text = pc.binary_join(lines, b"\n")[0].as_buffer()
@@ -206,7 +206,7 @@ class CsvRows:
             pa.BufferReader(text),
             csv.ReadOptions(
                 column_names=[str(number) for number in range(len(self.columns))],
-                use_threads=False,  # rows have numbers in one thread only
+                use_threads=False,  # Arrow numbers rows only in a single thread
                 block_size=text.size + 1,
             ),
             csv.ParseOptions(ignore_empty_lines=False, invalid_row_handler=skip),
@@ -222,7 +222,7 @@ class CsvRows:
 
 @dataclass(frozen=True)
 class TableFormat:
-    """Rows with named columns: whoever loads them says which one holds the keys."""
+    """A format of rows with named columns; the caller names the key column."""
 
     name: str
 
@@ -236,7 +236,7 @@ FORMATS: tuple[LineFormat | TableFormat, ...] = (
 
 
 def named(name: str) -> LineFormat | TableFormat:
-    """The format of that name.
+    """Return the format with this name.
 
     >>> named("words")
     TimedWords()
@@ -253,7 +253,7 @@ def named(name: str) -> LineFormat | TableFormat:
 
 
 def require_columns(columns: Sequence[str], key: str, time: str | None) -> None:
-    """Refuse columns among which the wanted ones are not, or not once."""
+    """Raise a ValueError unless each wanted column exists exactly once."""
     for wanted in (key, time):
         count = columns.count(wanted)
         if wanted is not None and count != 1:
@@ -262,19 +262,19 @@ def require_columns(columns: Sequence[str], key: str, time: str | None) -> None:
 
 
 def in_short(text: bytes | str) -> str:
-    r"""The first 60 characters in quotes, with nothing in them that could upset a terminal.
+    r"""Return the first 60 characters in quotes, with control characters escaped.
 
     >>> print(in_short(b"bell \x07, broken \xff, fine \xc3\xa9"))
     'bell \x07, broken \xff, fine é'
     """
     if isinstance(text, bytes):
-        text = text[:240].decode(errors="backslashreplace")  # a character has 4 bytes at most
+        text = text[:240].decode(errors="backslashreplace")  # a character has at most 4 bytes
     safe = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:60])
     return f"'{''.join(safe)}'"
 
 
 def _raw(lines: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The lines as bytes in one piece: text from elsewhere may claim to be UTF-8 and not be it."""
+    """Return the lines as one array of bytes, because string arrays may have invalid UTF-8."""
     if isinstance(lines, pa.ChunkedArray):
         lines = lines.combine_chunks()
     return lines.cast(pa.binary())
@@ -299,7 +299,7 @@ def _every(fields: pa.Array, first: int, step: int) -> pa.Array:
 
 
 def _numbers(texts: pa.Array) -> NDArray[np.float64]:
-    """Numbers from texts that are shaped like numbers; infinite where too great."""
+    """Convert texts that match `_NUMBER`; a number that is too large becomes infinite."""
     numbers: NDArray[np.float64] = texts.cast(pa.string()).cast(pa.float64()).to_numpy()
     return numbers
 

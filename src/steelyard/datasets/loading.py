@@ -1,7 +1,7 @@
 """Load keyed streams from files.
 
 A file, or a folder of files, enters; one table of messages (`time` in seconds, `key`) leaves,
-with the number of lines read and how many of them were malformed. Files are read by blocks.
+with the numbers of lines and of malformed lines. Files are read in blocks.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,14 +37,14 @@ OnMalformed = Literal["stop", "skip"]
 
 
 class MalformedInput(ValueError):  # noqa: N818
-    """A line or row is no message."""
+    """A line or row is not a valid message."""
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """Messages, in the order of the files' names and of the lines in them.
+    """Messages in the order of the file names and of the lines in each file.
 
-    `lines` counts the lines, or for tables the rows, the malformed ones among them.
+    `lines` counts all lines, including malformed ones; for tables it counts the rows.
     """
 
     messages: pa.Table
@@ -60,19 +60,25 @@ def load(
     time: str | None = None,
     on_malformed: OnMalformed = "stop",
 ) -> Loaded:
-    r"""The messages of a file, or of all files below a folder.
+    r"""Load the messages of a file, or of all files below a folder.
 
-    Text may be gzip, whatever its file is called. In a folder, names that begin with `.` or `_`
-    are passed over. The formats are "wikibench", "words", "csv" and "parquet".
+    Text files may be compressed with gzip, regardless of their names. Files and folders below
+    `path` whose names begin with `.` or `_` are ignored. All csv files of a folder must have the
+    same header.
 
-    For csv and parquet, `key` names the column of the keys; they keep their type (text, for
-    csv) and their nulls. `time` names the column of the times: numbers are epoch seconds, and
-    timestamps are turned into them, in UTC if they do not tell their zone. A row without a time
-    that is finite and at least 0 is malformed. Without `time` all times are null. All csv files
-    of a folder have the same header.
+    Args:
+        path: A file or a folder.
+        format: "wikibench", "words", "csv" or "parquet".
+        key: The column of the keys, for csv and parquet. Keys keep their type (text for csv) and
+            their nulls.
+        time: The column of the times, for csv and parquet; None makes all times null. Numbers
+            are epoch seconds. Timestamps are converted to epoch seconds, in UTC if they have no
+            time zone. A row is malformed unless its time is finite and at least 0.
+        on_malformed: "stop" raises an error at the first malformed line; "skip" skips malformed
+            lines and counts them.
 
-    With `on_malformed="stop"` the first malformed line raises `MalformedInput`; with "skip"
-    malformed lines are left out and counted.
+    Raises:
+        MalformedInput: A line or row is malformed, and `on_malformed` is "stop".
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -98,21 +104,28 @@ def load(
 def checked_format(
     name: str, key: str | None, time: str | None, on_malformed: str
 ) -> LineFormat | TableFormat:
-    """The format of that name, when the other settings go with it."""
+    """Return the format with this name; raise a ValueError if a setting does not suit it.
+
+    Args:
+        name: The name of the format.
+        key: The column of the keys; required for tables, not allowed for lines of text.
+        time: The column of the times; not allowed for lines of text.
+        on_malformed: "stop" or "skip".
+    """
     if on_malformed not in ("stop", "skip"):
         raise ValueError(f"on_malformed must be 'stop' or 'skip', got {on_malformed!r}")
     wanted = named(name)
     if isinstance(wanted, TableFormat):
         if key is None:
-            raise ValueError(f"the format {name} needs key=, the name of the column of the keys")
+            raise ValueError(f"the format {name} needs key=, the name of the key column")
     elif key is not None or time is not None:
-        raise ValueError(f"the format {name} has no columns to choose: leave out key= and time=")
+        raise ValueError(f"the format {name} has no columns: do not pass key= or time=")
     return wanted
 
 
 def complaint(where: str, text: str, shape: str) -> str:
-    """What is said of malformed input, in one sentence."""
-    remedy = 'on_malformed="skip" leaves out and counts what is malformed'
+    """Return the error message about malformed input."""
+    remedy = 'on_malformed="skip" skips and counts malformed input'
     return f"{where} is malformed: {text} is not {shape}; {remedy}"
 
 
@@ -160,10 +173,10 @@ def _from_lines(
 
 
 def _blocks(file: Path) -> Iterator[pa.Array]:
-    """The lines of a file, without their newlines, about `BLOCK_BYTES` at a time."""
+    """Yield the lines of a file without newlines, about `BLOCK_BYTES` at a time."""
     with file.open("rb") as start:
         compression = "gzip" if start.read(3) == _GZIP else None
-    begun: list[bytes] = []  # the pieces of a line whose end has not come
+    begun: list[bytes] = []  # the pieces of a line that continues in the next block
     with pa.input_stream(str(file), compression=compression) as stream:
         try:
             first = stream.read(BLOCK_BYTES + 3).removeprefix(_BYTE_ORDER_MARK)
@@ -176,7 +189,7 @@ def _blocks(file: Path) -> Iterator[pa.Array]:
                 if sum(map(len, begun)) > LONGEST_LINE:
                     raise ValueError(f"{file} has a line of more than {LONGEST_LINE:,} bytes")
         except OSError as error:
-            raise OSError(f"{file} cannot be read to its end: {error}") from error
+            raise OSError(f"{file} cannot be read completely: {error}") from error
     if rest := b"".join(begun):
         yield _split(rest)
 
@@ -196,7 +209,10 @@ def _csv_rows(files: list[Path], key: str, time: str | None) -> CsvRows:
     first, header = next(iter(headers.items()))
     for file, other in headers.items():
         if other != header:
-            raise ValueError(f"{file} has another header than {first}: load them one by one")
+            raise ValueError(
+                f"{file} has another header than {first}; load files with different headers "
+                "one by one"
+            )
     try:
         return CsvRows.below(header, key, time)
     except ValueError as error:
@@ -230,7 +246,7 @@ def _from_parquet(files: list[Path], key: str, time: str | None, stop: bool) -> 
 
 
 def _key_type(files: list[Path], key: str, time: str | None) -> pa.DataType:
-    """The type of the keys, when all files hold what is wanted."""
+    """Return the type of the keys; raise a ValueError if a file does not have the columns."""
     kinds = {}
     for file in files:
         try:
@@ -238,28 +254,28 @@ def _key_type(files: list[Path], key: str, time: str | None) -> pa.DataType:
             require_columns(schema.names, key, time)
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from None
-        if time is not None and not _tells_time(schema.field(time).type):
+        if time is not None and not _is_time(schema.field(time).type):
             kind = schema.field(time).type
             raise ValueError(f"{file}: {time!r} must hold numbers or timestamps, got {kind}")
         kinds[schema.field(key).type] = file
     if len(kinds) > 1:
         found = ", ".join(f"{kind} in {file}" for kind, file in kinds.items())
-        raise ValueError(f"the keys {key!r} must have one type, got {found}")
+        raise ValueError(f"the key column {key!r} must have one type in all files, got {found}")
     return next(iter(kinds))
 
 
-def _tells_time(kind: pa.DataType) -> bool:
+def _is_time(kind: pa.DataType) -> bool:
     numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     return pa.types.is_timestamp(kind) or any(is_kind(kind) for is_kind in numbers)
 
 
 def _seconds(times: pa.Array) -> NDArray[np.float64]:
-    """Epoch seconds, NaN for null."""
+    """Return epoch seconds, NaN for null."""
     per_second = 1
     if pa.types.is_timestamp(times.type):
         unit = times.type.unit
         times = times.cast(pa.int64())
-        if unit == "ns":  # finer than a number of epoch seconds can tell
+        if unit == "ns":  # finer than the precision of epoch seconds
             times, unit = pc.divide(times, 1000), "us"
         per_second = _PER_SECOND[unit]
     numbers = times.cast(pa.float64(), safe=False)

@@ -10,35 +10,35 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some messages, in the order of their arrival."""
+    """Consecutive messages of a stream, in the order of their arrival."""
 
     keys: NDArray[np.uint32]
-    """Numbers below the stream's `keys`."""
+    """The key of each message: a number below the stream's `keys`."""
     times: NDArray[np.float64]
-    """Seconds since the start; never falling."""
+    """The arrival time of each message in seconds since the start; they never decrease."""
 
 
 class Stream(Protocol):
-    """Messages that arrive over time. It may be read more than once."""
+    """Messages that arrive over time; a stream can be read more than once."""
 
     @property
     def keys(self) -> int:
-        """One more than the greatest number of a key."""
+        """The largest key plus one."""
 
     @property
     def messages(self) -> int:
-        """How many messages there are."""
+        """The number of messages."""
 
     def chunks(self) -> Iterator[Chunk]:
-        """All messages, piece by piece."""
+        """Yield all messages in chunks."""
 
     def time_of(self, message: int) -> float:
-        """When a message, counted from 0, arrives."""
+        """Return the arrival time of a message; the first message has number 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayStream:
-    """Messages that are in memory.
+    """A stream in memory.
 
     >>> ArrayStream.at_rate(np.array([3, 1, 3]), rate=10).time_of(2)
     0.2
@@ -54,11 +54,11 @@ class ArrayStream:
                 f"{self.key_numbers.shape} keys and {self.times.shape} times"
             )
         if self.times.size and (self.times[0] < 0 or (np.diff(self.times) < 0).any()):
-            raise ValueError("the times of a stream must start at 0 or later and never fall")
+            raise ValueError("the times of a stream must start at 0 or later and never decrease")
 
     @classmethod
     def at_rate(cls, key_numbers: NDArray[np.integer], rate: float) -> "ArrayStream":
-        """Messages that arrive evenly, so many a second."""
+        """Create a stream in which `rate` messages arrive per second, at equal intervals."""
         times = np.arange(key_numbers.size) / rate
         return cls(key_numbers.astype(np.uint32), times)
 

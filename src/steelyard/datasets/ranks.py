@@ -1,7 +1,7 @@
-"""Draw ranks of keys from a given shape, each message by its number alone.
+"""Draw the ranks of keys from a distribution.
 
-Message numbers and a seed enter; ranks leave, 0 the hottest. Because the rank of message i
-depends on nothing but i and the seed, any part of a stream can be made anywhere, in any order.
+Message numbers and a seed enter; ranks leave, 0 for the hottest key. The rank of message i
+depends only on i and the seed, so any part of a stream can be generated anywhere, in any order.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from steelyard.validation import require_whole
 Floats = NDArray[np.float64]
 
 TABLE = 2**20
-"""Ranks up to here have an entry each; those after it follow a closed form."""
+"""The number of ranks with an entry in a table; later ranks are computed from a formula."""
 
 _GUIDES = 2**20
 
@@ -37,12 +37,12 @@ class PowerLaw:
     scale: float = 1.0
 
     def __call__(self, ranks: NDArray[np.integer]) -> Floats:
-        """The weights of these ranks."""
+        """Return the weights of these ranks."""
         weights: Floats = self.scale * (ranks.astype(np.float64) + self.shift) ** -self.exponent
         return weights
 
     def sum(self, first: int, last: int) -> float:
-        """The weight of the ranks from first to last; right to 1e-12 for large first."""
+        """Return the weight of the ranks `first` to `last`, exact to 1e-12 for large `first`."""
         low, high = first - 0.5 + self.shift, last + 0.5 + self.shift
         if self.exponent == 1:
             return float(self.scale * np.log(high / low))
@@ -52,9 +52,9 @@ class PowerLaw:
 
 @dataclass(frozen=True, eq=False)
 class RankShape:
-    """How the messages of a stream are shared out among the ranks of its keys.
+    """The distribution of a stream's messages over the ranks of its keys.
 
-    `head` gives the weights of the first ranks, up to 2^20; `tail` those of the others.
+    `head` gives the weights of the first 2^20 ranks; `tail` gives those of the others.
 
     >>> shape = RankShape(3, PowerLaw(1.0))
     >>> round(shape.share(1), 4)
@@ -72,7 +72,7 @@ class RankShape:
 
     @cached_property
     def _reach(self) -> Floats:
-        """The weight of all ranks up to each of the table's."""
+        """The cumulative weight up to each rank of the table."""
         return self.head(np.arange(1, min(self.ranks, TABLE) + 1)).cumsum()
 
     @cached_property
@@ -83,18 +83,18 @@ class RankShape:
 
     @cached_property
     def _guide(self) -> NDArray[np.int32]:
-        """By the leading bits of a draw, the first rank that it may be."""
+        """The first possible rank of a draw, by the leading bits of the draw."""
         marks = np.arange(_GUIDES) / _GUIDES * self.total
         found = self._reach.searchsorted(marks, "right")
         return np.minimum(found, self._reach.size - 1).astype(np.int32)
 
     def share(self, first: int) -> float:
-        """The share of the stream that the `first` hottest keys have."""
+        """Return the share of the stream of the `first` hottest keys."""
         require_whole("first", first, least=1, most=min(self.ranks, TABLE))
         return float(self._reach[first - 1] / self.total)
 
     def draw(self, first: int, count: int, seed: int = 0) -> NDArray[np.uint32]:
-        """The ranks of messages `first` to `first + count - 1`."""
+        """Return the ranks of messages `first` to `first + count - 1`."""
         numbers = np.arange(first, first + count, dtype=np.uint64)
         bits = mix64(mix64(numbers ^ seed_mask(seed))) >> np.uint64(11)
         ranks = np.empty(count, np.uint32)
@@ -107,7 +107,7 @@ class RankShape:
 def _draw(
     bits: Any, reach: Any, total: Any, guide: Any, last_rank: Any, tail: Any, ranks: Any
 ) -> None:
-    """Ranks from random numbers of 53 bits."""
+    """Compute ranks from random numbers of 53 bits."""
     exponent, shift, scale = tail
     power = 1 - exponent
     begin = reach.size + 0.5 + shift
@@ -119,7 +119,7 @@ def _draw(
                 where = begin * np.exp(more)
             else:
                 where = (begin**power + more * power) ** (1 / power)
-            rank = np.int64(where - shift + 0.5)  # the rank whose unit of length it falls into
+            rank = np.int64(where - shift + 0.5)  # the rank whose unit interval contains `where`
             ranks[i] = min(max(rank, reach.size + 1), last_rank) - 1
         else:
             rank = np.int64(guide[bits[i] >> np.uint64(33)])

@@ -7,7 +7,7 @@ from steelyard.validation import require_between, require_whole
 
 
 def zipf_probabilities(skew: float, keys: int) -> NDArray[np.float64]:
-    """The share of each key, the hottest first: rank r has 1/r^skew of the whole.
+    """Return the share of each key, the hottest first; rank r has a weight of 1/r^skew.
 
     >>> zipf_probabilities(1.0, 3).round(3)
     array([0.545, 0.273, 0.182])
@@ -22,7 +22,13 @@ def zipf_probabilities(skew: float, keys: int) -> NDArray[np.float64]:
 def zipf_ranks(
     messages: int, skew: float = 1.0, keys: int = 100_000, seed: int = 0
 ) -> NDArray[np.uint32]:
-    """The ranks, 0 the hottest, of the keys of so many messages.
+    """Return the ranks of the keys of random messages; 0 is the hottest key.
+
+    Args:
+        messages: The number of messages.
+        skew: The Zipf exponent.
+        keys: The number of keys.
+        seed: The seed of the random numbers.
 
     >>> ranks = zipf_ranks(1000, skew=1.4, keys=50, seed=1)
     >>> int(np.bincount(ranks).argmax())

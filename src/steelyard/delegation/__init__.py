@@ -1,7 +1,7 @@
-"""Who gets which virtual worker, decided by signals alone; capacities are never configured.
+"""Delegation: virtual workers move by signals alone, without configured capacities.
 
-A worker's side turns measurements into a state once a slot. It travels with acknowledgements. A
-source's side pairs busy workers with idle ones and moves virtual workers.
+Once a slot, a worker side turns measurements into a state, which travels with acknowledgements. A
+source side pairs busy workers with idle workers and moves virtual workers.
 
 >>> from steelyard.assignment import Assignment
 >>> rules = SteadyRules()

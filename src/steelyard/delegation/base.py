@@ -1,7 +1,8 @@
-"""The two sides of a delegation, and the rules that make them.
+"""The interfaces of a delegation: the worker side, the source side, and the rules.
 
-A worker's measurements enter; moves of virtual workers leave. The worker side runs where the
-worker's numbers are known, the source side in each source, on its own copy of the assignment.
+The measurements of workers enter; moves of virtual workers leave. A worker side runs where the
+measurements of its worker are available. A source side runs in each source, on its own copy of the
+assignment.
 """
 
 from abc import ABC, abstractmethod
@@ -15,11 +16,11 @@ from steelyard.delegation.signals import Measurement, Report, Signal
 from steelyard.validation import require_between
 
 _LATE = 16
-"""Acknowledgements may arrive this many slots after newer ones."""
+"""The most slots by which an acknowledgement may arrive after a newer one."""
 
 
 class WorkerSide(ABC):
-    """Turns what a worker measures into one state a slot."""
+    """The part of a delegation that turns the measurements of a worker into one state per slot."""
 
     def __init__(self, slot: float) -> None:
         require_between("slot", slot, above=0)
@@ -30,24 +31,27 @@ class WorkerSide(ABC):
     def report(
         self, seen: Measurement, owned: float, now: float, fair_busy: float | None = None
     ) -> Report | None:
-        """The state at the end of a slot; None while the slot since the last report lasts.
+        """Return the report at the end of a slot; None if the slot is not over.
 
-        `seen` covers the time since the last report, `owned` is the number of virtual workers
-        whose messages this worker gets. `fair_busy` (see `fair_busy_time`) is given while the
-        sources cannot keep up: then all workers are busy all the time, and a worker compares its
-        busy time with what would be fair instead of with the clock.
+        Args:
+            seen: The measurement of the time since the last report.
+            owned: The number of virtual workers whose messages this worker gets.
+            now: The current time in seconds.
+            fair_busy: The fair busy time (see `fair_busy_time`), if the sources cannot keep up.
+                Then all workers are busy all the time, and a worker compares its busy time with
+                the fair one instead of with the length of the slot.
         """
         if fair_busy is not None:
             require_between("fair_busy", fair_busy, above=0)
         last = self._reported_at
-        if last is not None and now < last:  # the clock was set back: wait a slot from here
+        if last is not None and now < last:  # the clock was set back: wait a slot from now
             self._reported_at = now
             return None
         seconds = self.slot if last is None else now - last
         if seconds < self.slot * (1 - 1e-9):
             return None
         self._reported_at = now
-        # Slots are numbered by the clock, so that workers agree, and never go back.
+        # The number comes from the clock, so that all workers agree on it. It always increases.
         self._slots = max(self._slots + 1, round(now / self.slot))
         state = self._state(seen, owned, seconds, fair_busy)
         return Report(self._slots, state, self._by(owned))
@@ -56,14 +60,14 @@ class WorkerSide(ABC):
     def _state(
         self, seen: Measurement, owned: float, seconds: float, fair_busy: float | None
     ) -> Signal:
-        """The worker's state at the end of a slot."""
+        """Return the state of the worker at the end of a slot."""
 
     def _by(self, owned: float) -> int:
-        """After `_state`: how many virtual workers too many or too few; 0 if it cannot tell."""
+        """Return the number of virtual workers too many or too few, after `_state`; 0: unknown."""
         return 0
 
     def save(self) -> dict[str, Any]:
-        """The state of this side, ready for JSON."""
+        """Return the state of this side as a dictionary for JSON."""
         return {"slot": self.slot, "reported_at": self._reported_at, "slots": self._slots}
 
     def _restore(self, saved: Mapping[str, Any]) -> None:
@@ -72,32 +76,32 @@ class WorkerSide(ABC):
 
 
 class SourceSide(ABC):
-    """Pairs busy workers with idle ones, on one source's copy of the assignment."""
+    """The part of a delegation that pairs busy and idle workers, on a source's assignment."""
 
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
         self._last_slots = dict.fromkeys(assignment.workers, -1)
 
     def acknowledge(self, worker: int, report: Report | None) -> list[Move]:
-        """Take note of an acknowledgement; the moves that it leads to are made already.
+        """Process an acknowledgement, and return the moves, which the assignment already includes.
 
-        Only the first acknowledgement with a new slot number counts. One without a report, from
-        a worker whose first slot is not over, says nothing.
+        Only the first acknowledgement of each slot counts. A worker whose first slot is not over
+        sends acknowledgements without a report, which are ignored.
         """
         if worker not in self._last_slots:
             workers = list(self._last_slots)
             raise ValueError(f"there is no worker {worker}; the workers are {workers}")
-        # A number far below the last one comes from a worker that was started again.
+        # A number far below the last one comes from a worker that has restarted.
         if report is None or 0 <= self._last_slots[worker] - report.slot <= _LATE:
             return []
         self._last_slots[int(worker)] = int(report.slot)
         return self._react(int(worker), report)
 
     def acknowledge_all(self, reports: Iterable[tuple[int, Report]]) -> list[Move]:
-        """Take note of what all workers say of a slot, where that is known at once.
+        """Process the reports of all workers about one slot, if they are available together.
 
-        The busy ones come last, when it is known who can take what. Requests from earlier slots
-        are dropped, if the rules drop any.
+        The reports of busy workers are processed last, when the room of the others is known.
+        Requests from earlier slots are dropped, if the rules drop any.
         """
         self._drop_requests()
         moves: list[Move] = []
@@ -112,7 +116,7 @@ class SourceSide(ABC):
         return moves
 
     def _rationed(self, busy: list[tuple[int, Report]]) -> list[tuple[int, Report]]:
-        """Reduce what busy workers offer to what the others can take; here, leave it."""
+        """Reduce the offers of busy workers to the room of the others; by default, change none."""
         return busy
 
     @abstractmethod
@@ -121,18 +125,19 @@ class SourceSide(ABC):
 
     @abstractmethod
     def _react(self, worker: int, report: Report) -> list[Move]:
-        """Pair, after the first word from `worker` about a new slot.
+        """Pair workers after the first report of `worker` about a new slot.
 
-        A normal worker's report moves nothing; nor does an idle one's unless `has_pending_giver`.
+        The report of a normal worker leads to no move. The report of an idle worker leads to moves
+        only if `has_pending_giver`.
         """
 
     @property
     @abstractmethod
     def has_pending_giver(self) -> bool:
-        """Whether a busy worker waits here to give: the next idle one may lead to a move."""
+        """Whether a busy worker waits for a taker, so that an idle worker may lead to a move."""
 
     def add_worker(self, worker: int | None = None) -> list[Move]:
-        """Let a worker join, with an average worker's part."""
+        """Add a worker with the mean number of virtual workers."""
         before = set(self.assignment.workers)
         moves = self.assignment.add_worker(worker)
         (joined,) = set(self.assignment.workers) - before
@@ -141,7 +146,7 @@ class SourceSide(ABC):
         return moves
 
     def remove_worker(self, worker: int) -> list[Move]:
-        """Hand out a worker's virtual workers and forget it."""
+        """Remove a worker; the others take its virtual workers."""
         moves = self.assignment.remove_worker(worker)
         del self._last_slots[worker]
         self._leave(worker)
@@ -154,7 +159,7 @@ class SourceSide(ABC):
     def _leave(self, worker: int) -> None: ...
 
     def save(self) -> dict[str, Any]:
-        """The assignment and the state of the pairing, ready for JSON."""
+        """Return the assignment and the state of the pairing as a dictionary for JSON."""
         return {"assignment": self.assignment.save(), "heard": list(self._last_slots.items())}
 
     def _restore(self, saved: Mapping[str, Any]) -> None:
@@ -163,14 +168,17 @@ class SourceSide(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Rules(ABC):
-    """A delegation's settings; they make its two sides.
+    """The settings of a delegation, which create its worker sides and source sides.
 
-    A worker tries to keep its utilization, as `measure` defines it, between `low` and `high`.
+    Each worker tries to keep its utilization, as `measure` defines it, between `low` and `high`.
     """
 
     measure: Measure
+    """The load measure that defines the utilization of a worker."""
     low: float = 0.75
+    """The utilization below which a worker is idle."""
     high: float = 0.85
+    """The utilization above which a worker is busy."""
 
     def __post_init__(self) -> None:
         require_between("low", self.low, above=0)
@@ -180,20 +188,20 @@ class Rules(ABC):
 
     @abstractmethod
     def worker(self, slot: float) -> WorkerSide:
-        """A worker's side; slots last `slot` seconds."""
+        """Return a worker side for slots of `slot` seconds."""
 
     @abstractmethod
     def source(self, assignment: Assignment) -> SourceSide:
-        """A source's side, which owns `assignment` from now on."""
+        """Return a source side, which changes `assignment` from now on."""
 
     def resume_worker(self, saved: Mapping[str, Any]) -> WorkerSide:
-        """A worker's side that goes on exactly where the saved one stopped."""
+        """Return a worker side that resumes exactly from the saved state."""
         side = self.worker(saved["slot"])
         side._restore(saved)
         return side
 
     def resume_source(self, saved: Mapping[str, Any]) -> SourceSide:
-        """A source's side that goes on exactly where the saved one stopped."""
+        """Return a source side that resumes exactly from the saved state."""
         side = self.source(Assignment.resume(saved["assignment"]))
         side._restore(saved)
         return side

@@ -1,4 +1,4 @@
-"""Load measures: how a worker's measurement becomes its utilization, a number around 0 to 1."""
+"""Load measures, which turn the measurement of a worker into its utilization, mostly 0 to 1."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -9,28 +9,30 @@ from steelyard.validation import require_between
 
 
 class Measure(ABC):
-    """Which resource a worker watches; the paper leaves the choice to the application."""
+    """A load measure. The paper leaves the choice of the resource to the application."""
 
     @abstractmethod
     def utilization(self, seen: Measurement, seconds: float) -> float:
-        """The utilization of a worker that saw this in a slot of so many seconds."""
+        """Return the utilization of a worker with this measurement in a slot of `seconds`."""
 
 
 @dataclass(frozen=True)
 class Work(Measure):
-    """Messages against capacity: the seconds of work that a slot brought, per second.
+    """Messages divided by capacity: the seconds of work that arrive per second.
 
-    A part of the backlog counts as if it had arrived now, so that a worker that fell behind asks
-    for less until it has caught up; but it adds `most_backlog` at most, or a worker would give
-    away all that it has to catch up sooner, only to ask for it again. The paper's simulations
-    leave the backlog out.
+    A part of the backlog counts as new arrivals. So a worker that is behind takes less work until
+    it has caught up. The backlog adds at most `most_backlog`. Without this limit, a worker would
+    give away too many virtual workers to catch up, and ask for them again. The simulations of the
+    paper ignore the backlog.
 
     >>> Work().utilization(Measurement(arrivals=70, backlog=99, service_time=0.1), seconds=10)
     0.79...
     """
 
     backlog_weight: float = 0.1
+    """The part of the backlog that counts as new arrivals."""
     most_backlog: float = 0.2
+    """The most that the backlog adds to the utilization."""
 
     def __post_init__(self) -> None:
         require_between("backlog_weight", self.backlog_weight, least=0, most=1)
@@ -44,7 +46,7 @@ class Work(Measure):
 
 @dataclass(frozen=True)
 class QueueLength(Measure):
-    """Messages that wait, against the most that may: the paper's measure on Storm."""
+    """Waiting messages, divided by the capacity of the queue: the paper's measure on Storm."""
 
     capacity: float
 
@@ -57,16 +59,16 @@ class QueueLength(Measure):
 
 @dataclass(frozen=True)
 class BusyTime(Measure):
-    """The part of the slot that was spent on messages."""
+    """Seconds spent on messages, divided by the seconds of the slot."""
 
     def utilization(self, seen: Measurement, seconds: float) -> float:
         return seen.busy / seconds
 
 
 def fair_busy_time(seen: Iterable[Measurement]) -> float | None:
-    """The busy time that all workers would have had, had each got messages as it is fast.
+    """Return the busy time of all workers if load were proportional to speed.
 
-    Speeds are learned from what the workers did in the slot; None if nobody did anything.
+    The speeds come from the measurements. Return None if no worker processed a message.
 
     >>> fast, slow = Measurement(arrivals=60, busy=3.0), Measurement(arrivals=60, busy=6.0)
     >>> fair_busy_time([fast, slow])
@@ -81,7 +83,7 @@ def fair_busy_time(seen: Iterable[Measurement]) -> float | None:
 
 @dataclass(frozen=True)
 class Memory(Measure):
-    """Keys, or bytes, held, against the most that fit."""
+    """Keys, or bytes, in memory, divided by the most that fit."""
 
     capacity: float
 

@@ -1,4 +1,4 @@
-"""The paper's delegation as it stands: the reference."""
+"""The delegation of the paper, unchanged, as a reference."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -13,12 +13,15 @@ from steelyard.delegation.signals import Measurement, Report, Signal
 
 @dataclass(frozen=True, kw_only=True)
 class PaperRules(Rules):
-    """Two thresholds, two first-come-first-served queues, one virtual worker per pair.
+    """Rules with two thresholds and two first-come-first-served queues; a pair moves one at a time.
 
-    Kept as published, to be compared with: one move per pair and slot makes many virtual workers
-    slow; few oscillate, because one of them weighs more than the band between the thresholds; a
-    worker that gave away its last gets no acknowledgements and never asks again; entries of a
-    queue are not dropped when the worker's state changes, so a worker may stand in both.
+    These rules are kept as published, for comparison. They have known weaknesses:
+
+    - With many virtual workers they are slow, because each pair moves one per slot.
+    - With few virtual workers they oscillate, because the load of one virtual worker exceeds the
+      band between the thresholds.
+    - A worker without virtual workers gets no messages, so it never sends a signal again.
+    - A worker stays in a queue when its state changes, so it may be in both queues.
 
     >>> source = PaperRules().source(Assignment.equal(workers=2, each=3))
     >>> source.acknowledge(0, Report(slot=1, state=Signal.IDLE))
@@ -71,7 +74,7 @@ class _PaperSource(SourceSide):
         return moves
 
     def _drop_requests(self) -> None:
-        """Nothing: who stands in a queue stays there, as published."""
+        """Do nothing: workers stay in their queue, as published."""
 
     @property
     def has_pending_giver(self) -> bool:

@@ -1,4 +1,4 @@
-"""What passes between workers and sources."""
+"""The values that pass between workers and sources."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -8,7 +8,7 @@ from steelyard.validation import require_between
 
 
 class Signal(Enum):
-    """What a worker tells the sources with an acknowledgement."""
+    """The state that a worker reports to the sources with an acknowledgement."""
 
     IDLE = "idle"
     NORMAL = "normal"
@@ -17,35 +17,38 @@ class Signal(Enum):
 
 @dataclass(frozen=True)
 class Report:
-    """What every acknowledgement carries: the slot that the worker finished, and its state."""
+    """The content of an acknowledgement: the slot that the worker finished, and its state."""
 
     slot: int
+    """The number of the slot that the worker finished."""
     state: Signal
+    """The state of the worker at the end of the slot."""
     by: int = 0
-    """Virtual workers that it has too many, or too few, if it can tell; 0 if not.
-
-    Of a normal worker: for how many it has room.
-    """
+    """The virtual workers that a busy worker has too many, an idle worker has too few, or a normal
+    worker has room for; 0 if unknown."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a worker saw of itself in one slot. It never leaves the worker."""
+    """The measurements of a worker in one slot. They never leave the worker.
+
+    Args:
+        arrivals: The number of messages that arrived.
+        backlog: The number of messages that wait at the end of the slot.
+        service_time: The mean seconds that one message takes.
+        busy: The seconds spent on messages.
+        memory: The keys, or bytes, that the worker holds.
+    """
 
     arrivals: float = 0.0
-    """Messages that arrived."""
     backlog: float = 0.0
-    """Messages that wait at the end of the slot."""
     service_time: float = 0.0
-    """Mean seconds that one message takes."""
     busy: float = 0.0
-    """Seconds spent on messages."""
     memory: float = 0.0
-    """Keys, or bytes, held."""
 
     def __post_init__(self) -> None:
         for name in ("arrivals", "backlog", "service_time", "busy", "memory"):
             value = getattr(self, name)
-            # Simulations make millions of these: most pass at a glance.
+            # Simulations create millions of measurements: this check is faster than the full one.
             if not (type(value) in (int, float) and 0 <= value < inf):
                 require_between(name, value, least=0)

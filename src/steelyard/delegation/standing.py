@@ -1,4 +1,4 @@
-"""What a source of the steady delegation remembers of a worker."""
+"""The record that a source of the steady delegation keeps of a worker."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -7,59 +7,63 @@ from typing import Any, Self
 from steelyard.delegation.signals import Signal
 
 FIRST_PAUSE = 16
-"""Slots until a worker without virtual workers is tried again for the first time."""
+"""The slots until a worker without virtual workers gets one again, the first time."""
 
 UNKNOWN = 2**31
-"""No number of virtual workers with which a worker was busy is remembered."""
+"""A value above every number of virtual workers: it is unknown how many make a worker busy."""
 
 _SAVED = {"request": "want", "single_busy_slots": "lonely_slots", "pause": "quarantine"}
-"""Fields that are saved under another name, which files already have."""
+"""The saved names of fields that were renamed. Files on control paths use the saved names."""
 
 _RESUMED = {saved: name for name, saved in _SAVED.items()}
 
 
 @dataclass
 class Standing:
-    """What a source remembers of a worker."""
+    """The record of a worker."""
 
     slot: int = -10
-    """Of the last report."""
+    """The slot of the worker's last report."""
     state: Signal = Signal.NORMAL
+    """The state of the worker's last report."""
     since: int = 0
-    """The slot in which it came into this state."""
+    """The slot in which the worker entered this state."""
     step: int = 1
+    """The number of virtual workers that the next request is for, if the report names none."""
     request: int = 0
-    """Virtual workers that it still asks for, or, if negative, offers."""
+    """The virtual workers that the worker still asks for or, if negative, offers."""
     met: bool = False
-    """Whether all of its last request was met."""
+    """Whether the last request was met in full."""
     room: int = 0
-    """Virtual workers that it can take, as it reported, though it is normal."""
+    """The virtual workers that the worker, though normal, reported room for."""
     unmet_slots: int = 0
-    """Reports in a row as busy with nobody to give to."""
+    """The number of consecutive busy reports after which no other worker could take."""
     too_many: int = UNKNOWN
-    """The fewest virtual workers with which it was busy lately."""
+    """The fewest virtual workers with which the worker was busy recently."""
     too_many_slot: int = -10
+    """The slot of the last busy report."""
     single_busy_slots: int = 0
-    """Reports in a row as busy with a single virtual worker."""
+    """The number of consecutive busy reports with a single virtual worker."""
     traded: int = 0
-    """Virtual workers that it got, less those that it gave, at the end of `traded_slot`."""
+    """The virtual workers received minus those given at the end of `traded_slot`."""
     traded_slot: int = -10
+    """The slot of the worker's last moves."""
     retry: int = -1
-    """The slot from which it may be tried again; -1: it is not left alone."""
+    """The slot from which the worker, which has no virtual worker, may get one; -1: not paused."""
     pause: int = FIRST_PAUSE
-    """Slots for which it is left alone the next time that it has no virtual worker."""
+    """The length in slots of the worker's next pause."""
 
     def traded_in(self, slot: int) -> int:
-        """What it got, less what it gave, at the end of that slot."""
+        """Return the virtual workers received minus those given at the end of a slot."""
         return self.traded if self.traded_slot == slot else 0
 
     def save(self) -> dict[str, Any]:
-        """Return the fields under their saved names, ready for JSON."""
+        """Return the fields under their saved names, as a dictionary for JSON."""
         fields = {_SAVED.get(name, name): value for name, value in asdict(self).items()}
         return {**fields, "state": self.state.value}
 
     @classmethod
     def resume(cls, saved: Mapping[str, Any]) -> Self:
-        """Return the standing that was saved."""
+        """Return the saved record."""
         fields = {_RESUMED.get(name, name): value for name, value in saved.items()}
         return cls(**{**fields, "state": Signal(saved["state"])})

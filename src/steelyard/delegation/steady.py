@@ -1,4 +1,4 @@
-"""The steady delegation: the paper's signals, with rules that converge and stay there."""
+"""The steady delegation: the signals of the paper, with rules that converge and stay stable."""
 
 from dataclasses import dataclass
 
@@ -12,27 +12,38 @@ from steelyard.validation import require_between, require_whole
 
 @dataclass(frozen=True, kw_only=True)
 class SteadyRules(Rules):
-    """What a worker says stays one of three states; what is done about it is new.
+    """Rules that use the three states of the paper, and change the reaction to them.
 
-    A worker smooths its utilization and knows what one of its virtual workers weighs: it is idle
-    only if one more would fit, busy only if one less would not make it idle (or beyond
-    `overload`). A source lets a request grow while it is fully met, drops it with the next report,
-    moves several virtual workers at once, and, where nobody is idle, lets a busy worker give to
-    normal ones after `patience` slots. A worker that is busy with a single virtual worker for
-    long is left alone for a while, then tried again.
+    Worker side: a worker smooths its utilization and knows the mean load of its virtual workers. It
+    is idle only if one more virtual worker would fit. It is busy only if it would not become idle
+    with one less, or if its utilization is above `overload`.
 
-    While sources cannot keep up every worker is busy; then each compares its busy time with a fair
-    one and wants to be within `band` of it. It then knows how far off it is as well: with
-    `proportional` it tells by how many virtual workers, and all of them move at once, to normal
-    workers too if these reported room.
+    Source side: the request of a worker is valid until its next report, and grows while it is met
+    in full. Several virtual workers move at once. If no worker is idle for `patience` slots, a busy
+    worker gives to normal workers. A worker that stays busy with a single virtual worker loses it,
+    and gets one again after a pause.
 
-    Meant for 20 virtual workers per worker or more (100 is a good number).
+    If the sources cannot keep up, every worker is busy all the time. Then each worker compares its
+    busy time with the fair busy time, and is normal within `band` of it. With `proportional`, it
+    also reports how many virtual workers it has too many or too few. All of them move at once, also
+    to normal workers that reported room.
+
+    The rules are made for at least 20 virtual workers per worker; 100 is a good number.
+
+    Args:
+        measure: The load measure that defines the utilization of a worker.
+        low: The utilization below which a worker is idle.
+        high: The utilization above which a worker is busy.
+        overload: The utilization above which a worker is busy in any case.
+        smoothing: The weight of the newest slot in the smoothed utilization, above 0 to 1.
+        patience: The slots for which a busy worker waits for an idle one.
+        band: The accepted distance from the fair busy time, as a fraction of it.
+        proportional: Whether workers report how many virtual workers they have too many or too few.
     """
 
     measure: Measure = Work()
     overload: float = 0.95
     smoothing: float = 0.3
-    """Weight of the newest slot in the utilization."""
     patience: int = 2
     band: float = 0.03
     proportional: bool = False

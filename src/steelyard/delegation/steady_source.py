@@ -1,7 +1,7 @@
-"""A source's side of the steady delegation: it pairs workers with opposite requests.
+"""The source side of the steady delegation, which pairs workers with opposite requests.
 
-Reports enter; moves of virtual workers leave. A busy worker offers, an idle one asks; where nobody
-is idle, normal workers take what they have room for.
+Reports enter; moves of virtual workers leave. A busy worker offers virtual workers, and an idle
+worker asks for them. If no worker is idle, normal workers with room take them.
 """
 
 import heapq
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from steelyard.delegation.steady import SteadyRules
 
 _RECENT = 1
-"""A request counts if it is of the current slot or of at most this many slots before."""
+"""The age in slots up to which a request or a report is valid."""
 
 _SINGLE_BUSY_SLOTS = 8
-"""A worker that stays busy with a single virtual worker this long loses that too."""
+"""The slots after which a worker that stays busy with a single virtual worker loses it."""
 
 _LONGEST_PAUSE = 1024
-"""Most slots until a worker without virtual workers is tried again."""
+"""The most slots until a worker without virtual workers gets one again."""
 
 _GROWTH = 3
-"""An idle worker grows by at most a third a slot, or it would shoot past its share."""
+"""An idle worker grows by at most 1 / `_GROWTH` per slot, so that it does not overshoot."""
 
 _MEMORY = 64
-"""Slots for which it is remembered with how many virtual workers a worker was busy."""
+"""The slots for which a source remembers the number of virtual workers that made a worker busy."""
 
 
 class SteadySource(SourceSide):
-    """Lets the workers' requests grow while they are met, and pairs those that are opposite."""
+    """A source side that lets requests grow while they are met, and pairs opposite requests."""
 
     def __init__(self, rules: "SteadyRules", assignment: Assignment) -> None:
         super().__init__(assignment)
@@ -42,7 +42,7 @@ class SteadySource(SourceSide):
         self._standings: dict[int, Standing] = {}
         for worker in assignment.workers:
             self._standings[worker] = Standing()
-        # Workers by standing: a report does not have to look through all of them.
+        # Workers by request and state, so that a report does not search all workers.
         self._takers: set[int] = set()
         self._givers: set[int] = set()
         self._normal: set[int] = set()
@@ -62,9 +62,10 @@ class SteadySource(SourceSide):
         self._refresh_ownership()
 
     def _refresh_ownership(self) -> None:
-        """After a worker joined or left, retry exactly the workers without virtual workers.
+        """Drop all requests and set the pauses, after a worker joined or left.
 
-        Requests are stale then: a worker may own less than it offered.
+        A request may exceed the virtual workers that its worker owns now. Exactly the workers
+        without virtual workers are paused.
         """
         for worker, standing in self._standings.items():
             standing.request = 0
@@ -93,16 +94,16 @@ class SteadySource(SourceSide):
             self._set_request(worker, 0)
 
     def _rationed(self, busy: list[tuple[int, Report]]) -> list[tuple[int, Report]]:
-        """Where there is less room than they need, each gets its part of it.
+        """Divide the room among the busy workers in proportion to their offers, if it is scarce.
 
-        A slot lasts as long as its busiest worker: to help some of them helps nobody.
+        The busiest worker determines the length of a slot, so helping only some has no effect.
         """
-        requested = sum(report.by for _, report in busy)
-        if not requested:
+        offered = sum(report.by for _, report in busy)
+        if not offered:
             return busy
         room = sum(self._standings[other].request for other in self._takers)
         room += sum(rooms for _, rooms in self._reported_rooms(busy[0][1].slot))
-        part = min(1.0, room / requested)
+        part = min(1.0, room / offered)
         return [
             (worker, replace(report, by=max(1, round(part * report.by))) if report.by else report)
             for worker, report in busy
@@ -114,10 +115,10 @@ class SteadySource(SourceSide):
         self._note(worker, standing, report)
         self._learn(standing, owned)
         if owned and report.state is not Signal.BUSY:
-            standing.pause = FIRST_PAUSE  # it copes: the next time counts as the first
-        if standing.retry >= 0:  # it owns nothing, and is left alone until it is tried again
+            standing.pause = FIRST_PAUSE  # the worker copes, so its next pause is short again
+        if standing.retry >= 0:  # the worker is paused and has no virtual workers
             return []
-        # The report does not know yet what others traded with this worker at the end of its slot.
+        # The report does not include the moves that other reports caused at the end of the slot.
         traded = standing.traded_in(report.slot)
         moves: list[Move] = []
         if report.state is Signal.IDLE:
@@ -144,14 +145,14 @@ class SteadySource(SourceSide):
         elif standing.met:
             standing.step *= 2
         if standing.request:
-            self._set_request(worker, 0)  # its earlier request is stale
+            self._set_request(worker, 0)  # the new report replaces the earlier request
         standing.met = False
         standing.slot, standing.state = report.slot, report.state
         standing.room = report.by if report.state is Signal.NORMAL else 0
         (self._normal.add if report.state is Signal.NORMAL else self._normal.discard)(worker)
 
     def _learn(self, standing: Standing, owned: int) -> None:
-        """Remember how many virtual workers were too many, and forget it when they are not."""
+        """Remember the number of virtual workers that made a worker busy, or forget it."""
         if abs(standing.slot - standing.too_many_slot) > _MEMORY:
             standing.too_many = UNKNOWN
         measured_with = owned - standing.traded_in(standing.slot)
@@ -168,7 +169,7 @@ class SteadySource(SourceSide):
         return min(by or standing.step, owned - floor)
 
     def _match(self, worker: int) -> list[Move]:
-        """Trade with workers of the opposite request, the longest waiting first."""
+        """Trade with workers that have the opposite request, the longest waiting first."""
         mine = self._standings[worker]
         moves: list[Move] = []
         for other in self._waiting_for(worker):
@@ -178,9 +179,9 @@ class SteadySource(SourceSide):
             count = min(abs(mine.request), abs(theirs.request))
             giver, taker = (worker, other) if mine.request < 0 else (other, worker)
             moves += self._trade(giver, taker, count, mine.slot)
-            for who, standing in ((worker, mine), (other, theirs)):
+            for partner, standing in ((worker, mine), (other, theirs)):
                 met = -count if standing.request > 0 else count
-                self._set_request(who, standing.request + met)
+                self._set_request(partner, standing.request + met)
             theirs.met = theirs.request == 0
         return moves
 
@@ -205,8 +206,8 @@ class SteadySource(SourceSide):
             for other in (self._takers if mine.request < 0 else self._givers)
             if abs((standing := self._standings[other]).slot - mine.slot) <= _RECENT
         ]
-        # Among those who wait equally long: the smallest taker, the largest giver. Each partner
-        # takes one or gives one at least: no more are needed than are requested.
+        # Among equal waiting times, the smallest taker or the largest giver comes first. Each
+        # partner trades at least one, so a request for n virtual workers needs at most n partners.
         sign = -1 if mine.request > 0 else 1
         first = heapq.nsmallest(
             abs(mine.request),
@@ -216,9 +217,10 @@ class SteadySource(SourceSide):
         return [other for _, other in first]
 
     def _give_to_normal(self, worker: int, *, compared: bool) -> list[Move]:
-        """Where nobody is idle, those who are neither may still have room.
+        """Give virtual workers to normal workers, if no worker is idle for `patience` slots.
 
-        As much as they reported, or half of the band in which they are.
+        A normal worker takes the number that it reported or, without a comparison, a number that
+        raises its utilization by half of the band between the thresholds.
         """
         mine = self._standings[worker]
         if mine.request == 0:
@@ -239,13 +241,16 @@ class SteadySource(SourceSide):
         return moves
 
     def _reported_rooms(self, slot: int) -> list[tuple[int, int]]:
-        """Normal workers that reported room, the most first."""
+        """Return the normal workers that reported room, and their room, the largest first."""
         normal = ((other, self._standings[other]) for other in self._normal)
         rooms = [(w, s.room) for w, s in normal if abs(s.slot - slot) <= _RECENT and s.room]
         return sorted(rooms, key=lambda pair: (-pair[1], pair[0]))
 
     def _guessed_rooms(self, slot: int) -> list[tuple[int, int]]:
-        """Normal workers that were not busy with one more, those that have most first."""
+        """Return the normal workers that were not busy with one more, and their estimated room.
+
+        The worker with the most virtual workers comes first.
+        """
         part = (self._rules.high - self._rules.low) / 2
         counts = [
             (other, count)
@@ -264,7 +269,7 @@ class SteadySource(SourceSide):
         standing.single_busy_slots = 0
 
     def _retry_paused(self, giver: int) -> list[Move]:
-        """A busy worker lends one virtual worker to each that waits for another try."""
+        """Give one virtual worker of a busy worker to each worker whose pause is over."""
         mine = self._standings[giver]
         moves: list[Move] = []
         for other in sorted(self._paused):

@@ -1,6 +1,6 @@
-"""A worker's side of the steady delegation: it smooths its utilization and knows its band.
+"""The worker side of the steady delegation, which smooths the utilization of a worker.
 
-Measurements enter; a state leaves, and by how many virtual workers it is off.
+Measurements enter; a state leaves, and the number of virtual workers too many or too few.
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from steelyard.delegation.steady import SteadyRules
 
 _SUDDEN = 0.2
-"""Of its utilization: a slot that is further off, and compared, is no noise to be smoothed."""
+"""The relative change of a compared utilization above which it is not noise to be smoothed."""
 
 
 class SteadyWorker(WorkerSide):
-    """Reports idle or busy only if one virtual worker more, or less, would help."""
+    """A worker side that reports idle or busy only if moving one virtual worker would help."""
 
     def __init__(self, rules: "SteadyRules", slot: float) -> None:
         super().__init__(slot)
@@ -35,8 +35,8 @@ class SteadyWorker(WorkerSide):
             newest = seen.busy / fair_busy
         else:
             newest = self._rules.measure.utilization(seen, seconds)
-        # What was measured with other virtual workers, by the other measure, or before a sudden
-        # change, says nothing.
+        # Discard the smoothed value if it comes from another number of virtual workers or from the
+        # other measure, or if the load changes suddenly.
         is_sudden = (
             compare
             and self._rules.proportional
@@ -60,8 +60,8 @@ class SteadyWorker(WorkerSide):
         return Signal.NORMAL
 
     def _by_comparison(self, one: float) -> Signal:
-        # Beyond half of a virtual worker from what is fair, moving one brings it closer; a little
-        # more keeps it from coming straight back.
+        # Moving a virtual worker helps if the distance from the fair load is more than half of its
+        # load. A slightly wider band prevents it from moving back at once.
         band = max(self._rules.band, 0.6 * one)
         if self._utilization < 1 - band:
             return Signal.IDLE
@@ -72,8 +72,9 @@ class SteadyWorker(WorkerSide):
     def _by(self, owned: float) -> int:
         if not (self._rules.proportional and self._compared and self._utilization and owned):
             return 0
-        # It would be fair to have 1 / utilization of what it has. Half or double of it at most: one
-        # odd slot shall not take all away, and what one of few weighs is known badly.
+        # The fair number is the current one divided by the utilization. It is limited to half and
+        # double: one unusual slot must not move everything, and with few virtual workers the load
+        # of one is known only roughly.
         fair = min(max(owned / self._utilization, owned / 2), 2 * owned)
         if self._newest is Signal.NORMAL:
             return max(0, round(fair - owned))

@@ -1,7 +1,7 @@
-"""Every figure of the paper's evaluation, and some of ours: one module a figure.
+"""Every figure of the paper's evaluation, and some of ours: one module per figure.
 
-A name enters; configurations leave, which `steelyard.spark` runs as tasks and `steelyard.report`
-draws.
+A name enters; an experiment leaves. `steelyard.spark` runs its configurations as tasks, and
+`steelyard.report` draws its results.
 """
 
 from steelyard.experiments import (
@@ -57,12 +57,12 @@ _EXPERIMENTS: dict[str, Experiment] = {
 
 
 def names() -> list[str]:
-    """All experiments, in the order of the paper."""
+    """Return the names of all experiments, in the order of the paper."""
     return list(_EXPERIMENTS)
 
 
 def named(name: str) -> Experiment:
-    """The experiment of this name.
+    """Return the experiment with this name.
 
     >>> named("epsilon").title
     'Imbalance and memory over epsilon'
@@ -70,6 +70,6 @@ def named(name: str) -> Experiment:
     if name not in _EXPERIMENTS:
         raise ValueError(
             f"no experiment is named {name!r}; the experiments are: "
-            f"{', '.join(_EXPERIMENTS)}, or all of them: all"
+            f"{', '.join(_EXPERIMENTS)}; all runs all of them"
         )
     return _EXPERIMENTS[name]

@@ -1,4 +1,4 @@
-"""Which scheme should place keys on virtual workers?"""
+"""Compare the schemes that allocate keys to virtual workers."""
 
 from steelyard.experiments import paper_setup
 from steelyard.experiments.configuration import Configuration, memory_bounds
@@ -11,7 +11,7 @@ _REPORTED = {"KG": (9.15, 93.0), "PKG": (3.67, 45.59)}
 
 
 def configurations(scale: Scale) -> list[Configuration]:
-    """Every scheme of the paper on 50 to 1,000 virtual workers, none of which moves."""
+    """Return configurations of the paper's schemes on 50 to 1,000 virtual workers that stay."""
     return [
         Configuration(
             "allocation",
@@ -29,7 +29,7 @@ def configurations(scale: Scale) -> list[Configuration]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Who is balanced, and what it costs."""
+    """Compare the imbalance and the memory of the schemes with the paper's statements."""
     made = []
     for dataset in ("wp", "zf"):
         of = {
@@ -42,7 +42,8 @@ def claims(results: Results) -> list[Claim]:
         grows = kg.is_monotonic_increasing and pkg.is_monotonic_increasing
         made += [
             Claim(
-                f"{dataset}: KG and PKG have a high imbalance that grows linearly with the workers",
+                f"{dataset}: KG and PKG have a high imbalance that grows linearly with the number "
+                "of workers",
                 "Q1, allocation",
                 f"KG {paper_setup.listed(kg)}; PKG {paper_setup.listed(pkg)}",
                 bool(grows and kg[100] / kg[10] > 5 and pkg[100] / pkg[10] > 5),
@@ -50,15 +51,15 @@ def claims(results: Results) -> list[Claim]:
             Claim(
                 f"{dataset}: PoTC and SG are nearly perfectly balanced",
                 "Q1, allocation",
-                f"greatest imbalance PoTC {of['imbalance', 'PoTC'].max():.1e}, SG "
+                f"largest imbalance: PoTC {of['imbalance', 'PoTC'].max():.1e}, SG "
                 f"{of['imbalance', 'SG'].max():.1e}",
                 bool(max(of["imbalance", "PoTC"].max(), of["imbalance", "SG"].max()) < 0.02),
-                why="A message or two above the mean; more of the mean where bins get few.",
+                why="The largest bin has one or two messages more than the mean.",
             ),
             Claim(
                 f"{dataset}: CH and PoRC bound the imbalance by about epsilon",
                 "Q1, allocation",
-                "greatest imbalance less epsilon: "
+                "largest imbalance minus epsilon: "
                 + ", ".join(
                     f"{s} {paper_setup.excess_over_epsilon(results, s, dataset=dataset):+.1e}"
                     for s in ("CH", "PoRC")
@@ -75,8 +76,8 @@ def claims(results: Results) -> list[Claim]:
                 f"{paper_setup.listed(of['memory', 'PKG'], '.2f')}; KG 1; SG "
                 f"{paper_setup.listed(of['memory', 'SG'], '.1f')}",
                 bool((of["memory", "PoRC"] <= 1.1 * of["memory", "PKG"]).all()),
-                why="Algorithm 1 pushes light keys away when a hot one has filled their bin: "
-                "graded PoRC (later-schemes) cures that.",
+                why="In Algorithm 1 light keys overflow when a hot key has filled their bin. "
+                "Graded PoRC (later-schemes) avoids that.",
             ),
             Claim(
                 f"{dataset}: PoRC needs less memory than CH",
@@ -91,9 +92,8 @@ def claims(results: Results) -> list[Claim]:
     }
     made.append(
         Claim(
-            "wp: imbalance of "
-            + ", ".join(f"{s} {low:g} and {high:g}" for s, (low, high) in _REPORTED.items())
-            + " with 100 and 1,000 bins",
+            "wp: the imbalance with 100 and 1,000 bins is "
+            + ", ".join(f"{low:g} and {high:g} for {s}" for s, (low, high) in _REPORTED.items()),
             "a table in the paper's source that is not printed",
             ", ".join(f"{s} {v[10]:.2f} and {v[100]:.2f}" for s, v in found.items()),
             all(
@@ -101,7 +101,7 @@ def claims(results: Results) -> list[Claim]:
                 for s, pair in _REPORTED.items()
                 for workers, said in zip((10, 100), pair, strict=True)
             ),
-            why="These follow from p1 and from which other keys share the hottest one's bins.",
+            why="The numbers depend on p1 and on the other keys in the bins of the hottest key.",
         )
     )
     return made
@@ -109,15 +109,16 @@ def claims(results: Results) -> list[Claim]:
 
 EXPERIMENT = Experiment(
     name="allocation",
-    title="Every scheme on virtual workers",
-    said="KG and PKG have a high imbalance, growing with the number of workers; PoTC and SG are "
-    "nearly perfect; CH and PoRC are bounded by epsilon, and PoRC's memory is close to KG's.",
+    title="Allocation of keys to virtual workers",
+    said="KG and PKG have a high imbalance that grows with the number of workers. PoTC and SG are "
+    "nearly perfectly balanced. CH and PoRC bound the imbalance by epsilon, and the memory of PoRC "
+    "is close to that of KG.",
     configurations=configurations,
     panels=tuple(
         Panel(metric, "workers", label, "workers, × 10 virtual workers", dataset,
               kind="bars", log="y", where={"dataset": dataset})
         for dataset in ("wp", "zf")
-        for metric, label in (("imbalance", "imbalance"), ("memory", "memory, per key"))
+        for metric, label in (("imbalance", "imbalance"), ("memory", "memory, copies per key"))
     ),
     claims=claims,
     columns=2,

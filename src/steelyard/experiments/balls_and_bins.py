@@ -1,4 +1,4 @@
-"""Imbalance and memory of every scheme, over the skew of the keys."""
+"""Imbalance and memory of every scheme over the skew of the keys."""
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ ALL: dict[str, Scheme] = {
 
 
 def configurations(scale: Scale) -> list[Configuration]:
-    """Every scheme, skew and number of bins."""
+    """Return a configuration for every scheme, skew and number of bins."""
     skews = (0.2, 0.6, 1.0, 1.4, 2.0) if scale.is_small else np.arange(1, 21) / 10
     return [
         Configuration(
@@ -39,7 +39,7 @@ def configurations(scale: Scale) -> list[Configuration]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """The bounds of the paper's analysis, on every skew and number of bins."""
+    """Test the bounds of the paper's analysis on every skew and number of bins."""
     bounded = {name: paper_setup.excess_over_epsilon(results, name) for name in ("PoRC", "CH")}
     loose = {name: _least_excess(results, name) for name in ("KG", "PKG")}
     potc = results.totals("imbalance", scheme="PoTC")
@@ -53,30 +53,30 @@ def claims(results: Results) -> list[Claim]:
     sg = _ratio(results, "SG", "memory_upper_bound")
     return [
         Claim(
-            "The imbalance of PoRC is at most epsilon of the mean load",
+            "The imbalance of PoRC is at most epsilon times the mean load",
             "Analysis",
-            f"greatest imbalance less epsilon, over all skews and numbers of bins: PoRC "
+            f"largest imbalance minus epsilon, over all skews and numbers of bins: PoRC "
             f"{bounded['PoRC']:+.1e}, CH {bounded['CH']:+.1e}",
             max(bounded.values()) <= 1e-9,
-            why="A bin may be one message above the bound, which is allowed for.",
+            why="The test allows one message above the bound in a bin.",
         ),
         Claim(
-            "The imbalance of KG and PKG grows with the hottest key and the number of workers: at "
-            "least n p1 - 1 and n p1 / 2 - 1",
+            "The imbalance of KG and PKG grows with the share p1 of the hottest key and the number "
+            "n of workers: it is at least n p1 - 1 and n p1 / 2 - 1",
             "Analysis",
-            f"least imbalance less that bound: KG {loose['KG']:+.1e}, PKG {loose['PKG']:+.1e}",
+            f"smallest imbalance minus the bound: KG {loose['KG']:+.1e}, PKG {loose['PKG']:+.1e}",
             min(loose.values()) >= -1e-9,
         ),
         Claim(
-            "PKG is balanced, up to O(ln ln n) messages, where the hottest key has at most "
-            "1 / (5 n) of the messages",
+            "PKG is balanced up to O(ln ln n) messages if the hottest key has at most 1 / (5 n) of "
+            "the messages",
             "Analysis",
-            f"in {int(is_light.sum())} such cases the greatest bin is at most {light:.1f} messages "
+            f"in {int(is_light.sum())} such cases the largest bin is at most {light:.1f} messages "
             "above the mean",
             light <= 20,
         ),
         Claim(
-            "KG has the least memory, one worker a key; PKG has two at most",
+            "KG has the least memory, one worker per key; PKG has at most two workers per key",
             "Analysis, memory",
             f"memory KG {memory['KG'].max():.2f}, PKG {memory['PKG'].min():.2f} to "
             f"{memory['PKG'].max():.2f}",
@@ -85,30 +85,30 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "The imbalance of PoTC is a few messages, O(ln ln n)",
             "Analysis",
-            f"the greatest bin is at most {potc_messages:.1f} messages above the mean",
+            f"the largest bin is at most {potc_messages:.1f} messages above the mean",
             bool(potc_messages <= 10),
         ),
         Claim(
-            "A key of share p needs at least ceil(p n / (1 + epsilon)) bins, which bounds the "
-            "memory of PoRC from below",
+            "A key of share p needs at least ceil(p n / (1 + epsilon)) bins, which is a lower "
+            "bound of the memory of PoRC",
             "Analysis, memory",
-            f"memory / bound: least {porc.min():.2f}, median {porc.median():.2f}, greatest "
+            f"memory / bound: smallest {porc.min():.2f}, median {porc.median():.2f}, largest "
             f"{porc.max():.2f}",
             bool(porc.min() >= 0.98),
-            why="A lower bound, and not a tight one: full bins push light keys away as well.",
+            why="The bound is not tight, because full bins also make light keys overflow.",
         ),
         Claim(
             "The memory of SG is at most the sum of min(ceil(p m), n) over the keys",
             "Analysis, memory",
-            f"greatest memory / bound {sg.max():.3f}",
+            f"largest memory / bound: {sg.max():.3f}",
             bool(sg.max() <= 1.05),
-            why="A rare key that occurs may occur more often than its expected p m.",
+            why="A rare key may occur more often than its expected number of times, p m.",
         ),
     ]
 
 
 def _least_excess(results: Results, scheme: str) -> float:
-    """The least difference of the imbalance and its lower bound."""
+    """Return the smallest difference between the imbalance and its lower bound."""
     choices = {"KG": 1, "PKG": 2}[scheme]
     rows = results.totals("imbalance", scheme=scheme)
     hottest = results.totals("p1", scheme=scheme)["value"].to_numpy()
@@ -124,8 +124,8 @@ def _ratio(results: Results, scheme: str, bound: str) -> pd.Series:
 EXPERIMENT = Experiment(
     name="balls-and-bins",
     title="Imbalance and memory over the skew of the keys",
-    said="KG and PKG send a key to one or two bins, so that their imbalance grows with the skew "
-    "and the number of bins; PoTC and SG are balanced and spread every key; CH and PoRC stay "
+    said="KG and PKG send a key to one or two bins, so their imbalance grows with the skew and the "
+    "number of bins. PoTC and SG are balanced but send every key to many bins. CH and PoRC stay "
     "within epsilon, and PoRC needs little more memory than KG.",
     configurations=configurations,
     panels=(
@@ -135,7 +135,7 @@ EXPERIMENT = Experiment(
             for bins in BINS
         ),
         *(
-            Panel("memory", "skew", "memory, per key", "skew z", log="y",
+            Panel("memory", "skew", "memory, copies per key", "skew z", log="y",
                   where={"workers": bins})
             for bins in BINS
         ),

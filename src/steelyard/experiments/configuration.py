@@ -1,7 +1,7 @@
-"""One row of an experiment: what to simulate, and what is measured.
+"""A configuration of an experiment: a simulation and its measurements.
 
-A configuration enters; numbers leave, each with a name and, if it is a part of a series, a time.
-It runs anywhere: all that it needs is in it.
+A configuration enters; numbers leave, each with a name and, in a series, a time. A configuration
+contains all its settings, so it can run in any process.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from steelyard.simulator import (
 
 
 class MetricValue(NamedTuple):
-    """A number that came out; the time is NaN for one about the whole run."""
+    """A measured number; the time is NaN for a number about the whole run."""
 
     metric: str
     value: float
@@ -42,26 +42,33 @@ Reading = Callable[["Configuration", Outcome], list[MetricValue]]
 
 @dataclass(frozen=True)
 class Configuration:
-    """A simulation and the names under which its numbers are filed."""
+    """A simulation and the labels of its results."""
 
     experiment: str
+    """The name of the experiment."""
     scheme: str
+    """The label of the scheme."""
     stream: InputStream
+    """The messages."""
     cluster: Cluster = field(default_factory=lambda: Cluster((1.0,)))
+    """The workers and their speeds."""
     grouping: Grouping = field(default_factory=lambda: Direct(KeyGrouping()))
+    """The rule by which sources choose workers."""
     cluster_name: str = "equal"
+    """The label of the cluster."""
     settings: SimulationSettings | None = None
-    """None for one slot as long as the stream: nothing is delegated, and there is no series."""
+    """The settings of the simulation. None means one slot as long as the stream: there is no
+    delegation and no series."""
     measure: Reading | None = None
-    """More than the totals; a function of a module, so that it can be sent."""
+    """A function that measures more than the totals; it must be picklable."""
     without_simulation: Callable[["Configuration"], list[MetricValue]] | None = None
-    """What to run instead of a simulation."""
+    """A function to run instead of a simulation."""
     shown: tuple[tuple[str, object], ...] = ()
-    """Labels that are other than the settings say."""
+    """Labels that replace those from the settings."""
 
     @property
     def id(self) -> str:
-        """Two configurations have the same id if they do the same, by the same code."""
+        """A hash of the settings and of the code: equal for equal runs by the same code."""
         functions = [f for f in (self.measure, self.without_simulation) if f]
         called = [f"{f.__module__}.{f.__qualname__}" for f in functions]
         parts = (_code(), *called, *map(repr, self._identity()))
@@ -89,14 +96,14 @@ class Configuration:
 
     @property
     def simulation_settings(self) -> SimulationSettings:
-        """The settings of its simulation."""
+        """The settings of the simulation."""
         return self.settings or SimulationSettings(
             slot=self.stream.seconds, tick=None, overload=True
         )
 
     @property
     def title(self) -> str:
-        """The scheme, the cluster and the stream, for people."""
+        """A readable title: the scheme, the cluster and the stream."""
         return (
             f"{self.scheme} on {self.cluster.workers:,} workers "
             f"({self.cluster_name}), {self.stream.name}"
@@ -104,7 +111,7 @@ class Configuration:
 
     @property
     def labels(self) -> dict[str, object]:
-        """The columns that tell its results from those of others."""
+        """The columns that identify the results of the configuration."""
         grouping = self.grouping
         virtual = grouping.virtual_workers if isinstance(grouping, ConsistentGrouping) else 0
         return {
@@ -128,7 +135,7 @@ class Configuration:
 
     @property
     def cost(self) -> float:
-        """Seconds that it will take, roughly: to run long ones first and to pack short ones."""
+        """A rough estimate of the run time in seconds, to order and pack tasks."""
         if self.without_simulation is not None:
             return self.stream.messages * 6e-8
         settings = self.simulation_settings
@@ -140,7 +147,7 @@ class Configuration:
 
 @cache
 def _code() -> str:
-    """A hash of all that results may depend on: not of commands and drawings."""
+    """Return a hash of all code that results may depend on, without commands and figures."""
     package = Path(steelyard.__path__[0])
     files = (p for p in sorted(package.rglob("*.py")) if p.relative_to(package).parts[0] not in
              ("cli", "dashboard", "report", "spark"))  # fmt: skip
@@ -148,7 +155,7 @@ def _code() -> str:
 
 
 def run(configuration: Configuration) -> list[MetricValue]:
-    """Simulate a configuration and measure what came of it."""
+    """Run a configuration and return its measurements."""
     if configuration.without_simulation is not None:
         return configuration.without_simulation(configuration)
     return measured(configuration, simulated(configuration))
@@ -165,7 +172,7 @@ def simulated(configuration: Configuration) -> Outcome:
 
 
 def measured(configuration: Configuration, outcome: Outcome) -> list[MetricValue]:
-    """What a configuration asks of its simulation."""
+    """Return the measurements of a configuration from the outcome of its simulation."""
     numbers = totals(configuration, outcome)
     if configuration.measure is not None:
         numbers += configuration.measure(configuration, outcome)
@@ -173,7 +180,7 @@ def measured(configuration: Configuration, outcome: Outcome) -> list[MetricValue
 
 
 def totals(configuration: Configuration, outcome: Outcome) -> list[MetricValue]:
-    """What is asked of every simulation."""
+    """Return the metrics of the whole run, which every simulation has."""
     converged = outcome.converged_after()
     named = {
         "messages": float(outcome.messages),
@@ -195,7 +202,7 @@ def totals(configuration: Configuration, outcome: Outcome) -> list[MetricValue]:
 
 
 def series(_: Configuration, outcome: Outcome) -> list[MetricValue]:
-    """Everything over time."""
+    """Return all series over time."""
     times = outcome.times.tolist()
     return [
         MetricValue(metric, float(value), time)
@@ -206,9 +213,9 @@ def series(_: Configuration, outcome: Outcome) -> list[MetricValue]:
 
 
 def memory_bounds(configuration: Configuration, outcome: Outcome) -> list[MetricValue]:
-    """The paper's bounds of the memory, per different key: below for PoRC, above for shuffle.
+    """Return the paper's bounds of the memory per key, and the share of the hottest key.
 
-    And the hottest key's share of what was drawn.
+    The lower bound is for PoRC, the upper bound for shuffle grouping.
     """
     assert isinstance(configuration.stream, Dataset)
     shape = configuration.stream.shape

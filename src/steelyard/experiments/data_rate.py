@@ -1,4 +1,4 @@
-"""Messages per hour of the streams, and whether they are what the paper's table says."""
+"""Messages per hour of the streams, compared with the paper's table of data sets."""
 
 import math
 from typing import Any
@@ -17,7 +17,7 @@ _SAID = {"wp": (22e6, 2.9e6, 0.0932), "tw": (1.2e9, 31e6, 0.0267)}
 
 
 def configurations(scale: Scale) -> list[Configuration]:
-    """One for each stream."""
+    """Return a configuration for each stream."""
     return [
         Configuration(
             "data-rate",
@@ -30,7 +30,7 @@ def configurations(scale: Scale) -> list[Configuration]:
 
 
 def count(configuration: Configuration) -> list[MetricValue]:
-    """Read the whole stream: messages by hour, different keys, the hottest one's share."""
+    """Count the messages per hour, the different keys and the share of the hottest key."""
     stream = configuration.stream
     assert isinstance(stream, Dataset)
     hours = np.zeros(math.ceil(stream.seconds / HOUR), np.int64)
@@ -53,7 +53,7 @@ def count(configuration: Configuration) -> list[MetricValue]:
 
 @compiled
 def _count_new(keys: Any, seen: Any) -> Any:
-    """Mark keys in a bit map; return how many were not marked yet."""
+    """Mark keys in a bit map; return the number of keys that were not marked."""
     new = 0
     for i in range(keys.size):
         at, bit = keys[i] >> np.uint32(3), np.uint8(1) << np.uint8(keys[i] & np.uint32(7))
@@ -64,7 +64,7 @@ def _count_new(keys: Any, seen: Any) -> Any:
 
 
 def claims(results: Results) -> list[Claim]:
-    """The table of data sets."""
+    """Compare the streams with the paper's table of data sets."""
     made = []
     for name, (messages, keys, p1) in _SAID.items():
         own = {m: results.value(m, dataset=name) for m in ("messages", "keys", "p1")}
@@ -78,8 +78,9 @@ def claims(results: Results) -> list[Claim]:
                 abs(own["keys"] / keys - 1) < 0.01 and abs(own["p1"] / p1 - 1) < 0.01
                 if is_full
                 else None,
-                why="A stand-in made to have these numbers; the shape of its head and its hourly "
-                "rates are choices." + ("" if is_full else " A fraction has fewer keys."),
+                why="The stream is generated to have these numbers; the distribution of its other "
+                "keys and its hourly rates are our choices."
+                + ("" if is_full else " A fraction of the stream has fewer keys."),
             )
         )
     return made
@@ -88,8 +89,8 @@ def claims(results: Results) -> list[Claim]:
 EXPERIMENT = Experiment(
     name="data-rate",
     title="Messages per hour",
-    said="The streams' rates change over the day; the Wikipedia day has 22 million messages, the "
-    "Twitter month 1.2 billion.",
+    said="The rates of the streams change over the day. The Wikipedia day has 22 million messages, "
+    "the Twitter month 1.2 billion.",
     configurations=configurations,
     panels=(
         Panel(

@@ -1,4 +1,4 @@
-"""The paper's rules of delegation against ours: slots until every worker has its share."""
+"""The paper's rules of delegation and the steady rules: slots until every worker has its share."""
 
 import math
 from dataclasses import dataclass, replace
@@ -26,13 +26,13 @@ RULES: dict[str, Rules] = {PAPER: PaperRules(), STEADY: SteadyRules()}
 
 @dataclass(frozen=True)
 class Noisy(Measure):
-    """A measure that is off by a random part, the same for the same measurement."""
+    """A measure with a random relative error; equal measurements have equal errors."""
 
     measure: Measure
     deviation: float
 
     def utilization(self, seen: Measurement, seconds: float) -> float:
-        """The measure's, times 1 + a number with this deviation and mean 0."""
+        """Return the utilization, times 1 + a random number with mean 0 and this deviation."""
         part = crc32(repr(seen).encode()) / 2**32
         return self.measure.utilization(seen, seconds) * (
             1 + self.deviation * math.sqrt(12) * (part - 0.5)
@@ -40,7 +40,11 @@ class Noisy(Measure):
 
 
 def configurations(scale: Scale) -> list[Configuration]:
-    """All {y,z} with 100 virtual workers; five of them with other numbers, noise, and sources."""
+    """Return configurations of all {y,z} with 100 virtual workers per worker.
+
+    Five clusters also run with other numbers of virtual workers, with noise, and with more
+    sources.
+    """
     small = scale.is_small
     slots = 120 if small else 200
     grid = CELLS if small else [(y, z) for y in range(1, WORKERS) for z in range(2, 11)]
@@ -83,7 +87,10 @@ def _made(
 
 
 def when_settled(configuration: Configuration, outcome: Outcome) -> list[MetricValue]:
-    """Moves a slot and source in the last quarter of the time; slots until means are settled."""
+    """Return the moves per slot and source in the last quarter, and the slots to converge.
+
+    Convergence is measured by means over 5 slots.
+    """
     last = outcome.moves[-(outcome.moves.size // 4) :]
     settled = outcome.converged_after(over=5)
     return [
@@ -93,7 +100,7 @@ def when_settled(configuration: Configuration, outcome: Outcome) -> list[MetricV
 
 
 def claims(results: Results) -> list[Claim]:
-    """Converges, and how soon."""
+    """Test whether the rules converge, and after how many slots."""
     plain = {"virtual_workers": 100, "sources": 1}
     grid = {s: results.totals("slots_to_converge", scheme=s, **plain)["value"] for s in RULES}
     reached = {s: f"{values.notna().sum()} of {len(values)}" for s, values in grid.items()}
@@ -111,37 +118,39 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "CG reduces an imbalance over time until every worker has its share",
             "Analysis, fair assignment",
-            f"no worker above 95 % of what it can do, {{y,z}} clusters that got there in time "
-            f"with 100 virtual workers each: {reached[PAPER]} by the paper's rules (median of "
-            f"those {medians[PAPER]} slots), {reached[STEADY]} by ours ({medians[STEADY]})",
+            f"{{y,z}} clusters in which no worker stays above 95 % utilization, with 100 virtual "
+            f"workers per worker: {reached[PAPER]} under the paper's rules (median of those "
+            f"{medians[PAPER]} slots), {reached[STEADY]} under the steady rules (median "
+            f"{medians[STEADY]} slots)",
             bool(grid[PAPER].notna().all()),
-            why="One move a pair and slot is slow, and a busy worker waits for ever when what is "
-            "free lies inside the others' dead band between 0.75 and 0.85.",
+            why="One move per pair of workers and slot is slow. A busy worker waits forever if all "
+            "free capacity is at workers between the thresholds 0.75 and 0.85, which are not idle.",
         ),
         Claim(
-            "The steady rules converge where the paper's do not",
+            "The steady rules converge where the paper's rules do not",
             "Delegation",
-            f"slots by number of virtual workers (- never, . not run), {_cells(results)}: paper's "
-            f"{by_count[PAPER]}; steady {by_count[STEADY]}",
+            f"slots to converge by virtual workers (- never, . not run) on {_cells(results)}: "
+            f"paper's rules {by_count[PAPER]}; steady rules {by_count[STEADY]}",
             bool(grid[STEADY].notna().all() and grid[PAPER].isna().any()),
-            why="Fewer than 20 virtual workers cannot be shared out finely enough.",
+            why="Fewer than 20 virtual workers per worker are too coarse for some shares.",
             ours=True,
         ),
         Claim(
-            "Many sources slow them down little",
+            "Many sources slow the rules down little",
             "Delegation",
-            f"slots by number of sources, means over 5 slots: paper's {by_source[PAPER]}; steady "
-            f"{by_source[STEADY]}",
+            f"slots to converge by sources, means over 5 slots: paper's rules {by_source[PAPER]}; "
+            f"steady rules {by_source[STEADY]}",
             None,
-            why="A source that sees few messages places them less evenly: single slots go above "
-            "95 % by chance, hence the means.",
+            why="A source with few messages distributes them less evenly, so single slots exceed "
+            "95 % by chance. Means over 5 slots reduce this effect.",
             ours=True,
         ),
         Claim(
-            "Noise in the measurements does not keep the steady rules moving",
+            "With noise in the measurements the steady rules make fewer moves than the paper's "
+            "rules",
             "Delegation",
-            f"moves a slot in the last quarter, with 10 % noise: paper's {late[PAPER]:.2f}, steady "
-            f"{late[STEADY]:.2f}",
+            f"moves per slot in the last quarter of the time, with 10 % noise: paper's rules "
+            f"{late[PAPER]:.2f}, steady rules {late[STEADY]:.2f}",
             late[STEADY] < late[PAPER],
             ours=True,
         ),
@@ -154,7 +163,7 @@ def _cells(results: Results) -> str:
 
 
 def _by(results: Results, column: str, scheme: str, metric: str, **labels: object) -> str:
-    """Slots in the five cells, for each value of a column."""
+    """Return the slots on the five clusters for each value of a column."""
     rows = results.totals(metric, scheme=scheme, **labels)
     run = dict(zip(zip(rows[column], rows["cluster"], strict=True), rows["value"], strict=True))
     cells = [m for cell in CELLS if (m := paper_setup.machines(*cell)) in set(rows["cluster"])]
@@ -169,7 +178,7 @@ def _median(values: pd.Series) -> float:
 
 
 def _slots(slots: float | None) -> str:
-    """A number, - for never, . for what was not run."""
+    """Return a number, - for a run that did not converge, . for a missing run."""
     if slots is None:
         return "."
     return "-" if math.isnan(slots) else f"{slots:.0f}"
@@ -178,8 +187,9 @@ def _slots(slots: float | None) -> str:
 EXPERIMENT = Experiment(
     name="delegation",
     title="Rules of delegation",
-    said="Not in the paper: it says that workers reach their optimal numbers of virtual workers, "
-    "and shows it on {3,5}. Slots until no worker is above 95 %.",
+    said="Not in the paper: the number of slots until no worker is above 95 % utilization. The "
+    "paper says that workers reach their optimal numbers of virtual workers, and shows it on "
+    "{3,5}.",
     configurations=configurations,
     panels=(
         *(
@@ -187,9 +197,10 @@ EXPERIMENT = Experiment(
                   where={"scheme": name, "virtual_workers": 100, "sources": 1}, limits=(0, 200))
             for name in RULES
         ),
-        Panel("slots_to_converge", "virtual_workers", "slots to converge", "virtual workers each",
-              "{3,5}", log="xy", where={"cluster": "{3,5}", "sources": 1}),
-        Panel("slots_to_settle", "sources", "slots to converge, means of 5", "sources", "{3,5}",
+        Panel("slots_to_converge", "virtual_workers", "slots to converge",
+              "virtual workers per worker", "{3,5}", log="xy",
+              where={"cluster": "{3,5}", "sources": 1}),
+        Panel("slots_to_settle", "sources", "slots to converge, means over 5", "sources", "{3,5}",
               log="x", where={"cluster": "{3,5}", "virtual_workers": 100}),
     ),
     claims=claims,

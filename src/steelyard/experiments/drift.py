@@ -1,4 +1,4 @@
-"""Hot keys that change: does a scheme follow?"""
+"""Hot keys that change: which schemes follow them."""
 
 import math
 from dataclasses import replace
@@ -16,25 +16,25 @@ from steelyard.simulator import Cluster, Direct, Outcome, Plans
 
 WORKERS = 100
 ERAS = 10
-"""Every tenth of the stream other keys are hot."""
+"""The number of eras: other keys are hot in each tenth of the stream."""
 TICKS = 200
 _REDDIT = "reddit_domains.parquet"
 
 EPSILON = 0.1
-CURED = "PoRC graded, fading"
+DECAYING = "PoRC graded, fading"
 SHOWN: dict[str, Scheme | Plans] = {
     "KG": schemes.KeyGrouping(),
     "PKG": schemes.PartialKey(),
     "PoRC": schemes.RandomChoices(EPSILON),
     "PoRC graded": schemes.GradedChoices(EPSILON),
-    CURED: schemes.GradedChoices(EPSILON, half_life=int(10 * WORKERS / EPSILON)),
+    DECAYING: schemes.GradedChoices(EPSILON, half_life=int(10 * WORKERS / EPSILON)),
     "plans": Plans(EPSILON),
     "SG": schemes.Shuffle(),
 }
 
 
 def configurations(scale: Scale) -> list[Configuration]:
-    """A Zipf stream that drifts, and the domains of reddit posts where they are at hand."""
+    """Return configurations of a Zipf stream with drift, and of reddit posts if available."""
     drifting = datasets.named("zf", skew=1.0, fraction=scale.fraction)
     streams: list[InputStream] = [
         datasets.named(
@@ -63,7 +63,7 @@ def configurations(scale: Scale) -> list[Configuration]:
 
 
 def recent_imbalance(_: Configuration, outcome: Outcome) -> list[MetricValue]:
-    """The imbalance of what arrived in each tick; and its 90th percentile."""
+    """Return the imbalance of the arrivals in each tick, and its 90th percentile."""
     arrivals = outcome.tally.arrivals[:-1]
     recent = arrivals.max(axis=1) / arrivals.mean(axis=1) - 1
     high = float(np.quantile(recent[recent.size // ERAS :], 0.9))
@@ -77,7 +77,7 @@ def recent_imbalance(_: Configuration, outcome: Outcome) -> list[MetricValue]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Fading loads and plans follow; lifetime loads do not."""
+    """Test that a scheme with decaying loads follows hot keys better than lifetime loads."""
     made = []
     for dataset in results.table["dataset"].unique():
         recent = {
@@ -86,15 +86,17 @@ def claims(results: Results) -> list[Claim]:
         memory = {s: results.value("memory", dataset=dataset, scheme=s) for s in SHOWN}
         made.append(
             Claim(
-                f"{dataset}: loads that fade follow hot keys that change, lifetime loads do not",
+                f"{dataset}: a scheme with decaying loads follows hot keys that change, a scheme "
+                "with lifetime loads does not",
                 "Drift",
                 "90th percentile of the imbalance over recent messages: "
                 + ", ".join(f"{s} {v:.2f}" for s, v in recent.items())
                 + "; memory: "
                 + ", ".join(f"{s} {v:.2f}" for s, v in memory.items()),
-                recent[CURED] < recent["PoRC"] and recent[CURED] < recent["PoRC graded"],
-                why="Messages of the past make room that nobody needs now; halving the loads "
-                "forgets them. Plans lag by a slot.",
+                recent[DECAYING] < recent["PoRC"] and recent[DECAYING] < recent["PoRC graded"],
+                why="Lifetime loads leave room in bins whose keys are no longer hot, and new hot "
+                "keys may fill it all at once. Halving the loads prevents that. Plans are one slot "
+                "late.",
                 ours=True,
             )
         )
@@ -104,11 +106,11 @@ def claims(results: Results) -> list[Claim]:
 EXPERIMENT = Experiment(
     name="drift",
     title="Hot keys that change",
-    said="Not in the paper: how balanced are the most recent messages when other keys get hot?",
+    said="Not in the paper: the balance of the most recent messages when other keys become hot.",
     configurations=configurations,
     panels=(
         Panel("recent_imbalance", "time", "imbalance of recent messages", "hours",
-              "zf 1.0, other hot keys every tenth", log="y", where={"dataset": "zf"}),
+              "zf 1.0, other hot keys in each tenth", log="y", where={"dataset": "zf"}),
         Panel("recent_imbalance", "time", "imbalance of recent messages", "stream",
               "domains of reddit posts", log="y", where={"dataset": "reddit"}),
     ),

@@ -11,7 +11,10 @@ SHOWN = ("KG", "SG", paper_setup.PAPER, paper_setup.STEADY, paper_setup.COMPARED
 
 
 def configurations(scale: Scale) -> list[Configuration]:
-    """{3,5}, after 6 of 22 parts {5,4}, after 12 {2,10}."""
+    """Return configurations that change from {3,5} to {5,4} and to {2,10}.
+
+    The changes are after 6/22 and 12/22 of the messages.
+    """
     made = []
     for stream in paper_setup.both(scale):
         slot = paper_setup.slot(stream)
@@ -37,7 +40,7 @@ def configurations(scale: Scale) -> list[Configuration]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """CG adapts."""
+    """Test whether CG adapts to the changes."""
     made = []
     for dataset in ("wp", "zf"):
         late = {s: results.value("latency_p99", dataset=dataset, scheme=s) for s in SHOWN}
@@ -50,28 +53,30 @@ def claims(results: Results) -> list[Claim]:
             Claim(
                 f"{dataset}: CG adapts very efficiently to changing resources",
                 "Q3, dynamic",
-                f"p99 latency, s: {latency}; utilization, max - min, in the last tenth: {apart}",
+                f"p99 latency, s: {latency}; utilization, max - min, in the last tenth of the "
+                f"time: {apart}",
                 late[paper_setup.PAPER] < min(late["KG"], late["SG"]) / 2
                 and spread[paper_setup.PAPER] < min(spread["KG"], spread["SG"]) / 2,
-                why="The paper's rules move one virtual worker a pair and slot; with 100 each, a "
-                "change takes more than a hundred slots to follow, while queues grow."
+                why="The paper's rules move one virtual worker per pair of workers and slot. With "
+                "100 virtual workers per worker it takes more than a hundred slots to follow a "
+                "change, and queues grow meanwhile."
                 + (
-                    " The second change falls into the peak hours, when the load is above 100 %, "
-                    "nobody is idle, and neither set of rules moves much until the evening."
+                    " The second change is in the peak hours. The load is above 100 % and no "
+                    "worker is idle, so neither set of rules moves much until the evening."
                     if dataset == "wp"
                     else ""
                 ),
             ),
             Claim(
-                f"{dataset}: the steady rules adapt faster than the paper's",
+                f"{dataset}: the steady rules adapt faster than the paper's rules",
                 "Q3, dynamic",
-                f"p99 latency {late[paper_setup.PAPER]:,.0f} s and "
+                f"p99 latency: paper's rules {late[paper_setup.PAPER]:,.0f} s, steady rules "
                 f"{late[paper_setup.STEADY]:,.0f} s",
                 late[paper_setup.STEADY] < late[paper_setup.PAPER],
                 ours=True,
             ),
             Claim(
-                f"{dataset}: told what is fair when all are busy, they adapt at any load",
+                f"{dataset}: comparison with the fair load lets the steady rules adapt at any load",
                 "Q3, dynamic",
                 f"p99 latency {late[paper_setup.COMPARED]:,.0f} s",
                 late[paper_setup.COMPARED] <= late[paper_setup.STEADY],
@@ -84,10 +89,11 @@ def claims(results: Results) -> list[Claim]:
 EXPERIMENT = Experiment(
     name="dynamic",
     title="Machines that change speed",
-    said="After 6 and 12 million messages other machines are fast; CG adapts very efficiently.",
+    said="After 6 and 12 million messages the speeds of the machines change; CG adapts very "
+    "efficiently.",
     configurations=configurations,
     panels=(
-        *panels({"dataset": "wp"}, "wp, 100 virtual workers each"),
+        *panels({"dataset": "wp"}, "wp, 100 virtual workers per worker"),
         *panels({"dataset": "zf"}, "zf, constant rate"),
     ),
     claims=claims,

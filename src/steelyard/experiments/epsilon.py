@@ -1,4 +1,4 @@
-"""Epsilon trades imbalance for memory: consistent grouping over KG, SG and PoRC."""
+"""Imbalance and memory over epsilon: consistent grouping over KG, SG and PoRC."""
 
 import math
 
@@ -16,7 +16,7 @@ SHOWN = ["CG over KG", "CG over SG", "CG over PoRC"]
 
 
 def configurations(scale: Scale) -> list[Configuration]:
-    """KG and SG once, PoRC for every epsilon."""
+    """Return configurations of KG and SG, and of PoRC for every epsilon."""
     schemes: list[tuple[str, Scheme]] = [("CG over KG", KeyGrouping()), ("CG over SG", Shuffle())]
     schemes += [("CG over PoRC", RandomChoices(epsilon)) for epsilon in EPSILONS]
     made = [
@@ -45,7 +45,7 @@ def configurations(scale: Scale) -> list[Configuration]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Trade-off, and between the two extremes."""
+    """Test the trade-off, and that CG lies between key grouping and shuffle grouping."""
     made = []
     for dataset in ("wp", "zf"):
         porc = {"dataset": dataset, "scheme": "CG over PoRC"}
@@ -56,7 +56,7 @@ def claims(results: Results) -> list[Claim]:
         )
         made.append(
             Claim(
-                f"{dataset}: a small epsilon gives a low imbalance, a large one a low memory",
+                f"{dataset}: a small epsilon gives a low imbalance, a large epsilon a low memory",
                 "Q1, epsilon",
                 f"imbalance {imbalance.iloc[0]:.4f} to {imbalance.iloc[-1]:.2f}, memory "
                 f"{memory.iloc[0]:.2f} to {memory.iloc[-1]:.2f}, for epsilon "
@@ -66,7 +66,8 @@ def claims(results: Results) -> list[Claim]:
         )
         made.append(
             Claim(
-                f"{dataset}: the memory of CG over PoRC lies between KG's and SG's",
+                f"{dataset}: the memory of CG over PoRC lies between that of CG over KG and of CG "
+                "over SG",
                 "Q1, epsilon",
                 f"KG {kg:.2f}, PoRC {memory.min():.2f} to {memory.max():.2f}, SG {sg:.2f}",
                 bool(kg * 0.98 <= memory.min() and memory.max() <= sg * 1.02),
@@ -76,13 +77,13 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "Epsilon 0.01 is a middle ground between imbalance and memory",
             "Q1, epsilon",
-            "wp, epsilon 0.001, 0.01, 0.1: memory "
+            "wp, memory for epsilon 0.001, 0.01, 0.1: "
             + ", ".join(
                 f"{results.by('epsilon', 'memory', dataset='wp', scheme='CG over PoRC')[e]:.2f}"
                 for e in (0.001, 0.01, 0.1)
             ),
             None,
-            why="A choice, not a finding.",
+            why="This is a choice and cannot be tested.",
         )
     )
     copies = results.totals("hottest_copies", scheme=DIRECT)
@@ -92,14 +93,14 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "With epsilon above 1 / (n - 1) no key is replicated on all n workers",
             "Analysis, memory",
-            "workers of 10 that have held the hottest key, at most, epsilon 0.12 to 1: "
+            "largest number of the 10 workers that have held the hottest key, epsilon 0.12 to 1: "
             + ", ".join(
-                f"{name}{'' if math.isnan(skew) else f' {skew:g}'} {n:.0f}"
+                f"{name}{'' if math.isnan(skew) else f' {skew:g}'}: {n:.0f}"
                 for (name, skew), n in most.items()
             ),
             bool(most.max() < WORKERS),
-            why="Not all other workers can be full at one moment; but which ones are full changes, "
-            "and over time the hottest key may visit all of them.",
+            why="At no time are all other workers full. But the full workers change, so over time "
+            "the hottest key may reach all workers.",
         )
     )
     return made
@@ -108,14 +109,14 @@ def claims(results: Results) -> list[Claim]:
 EXPERIMENT = Experiment(
     name="epsilon",
     title="Imbalance and memory over epsilon",
-    said="Epsilon trades imbalance for memory, between shuffle grouping and key grouping; 0.01 is "
-    "a middle ground.",
+    said="Epsilon is a trade-off between imbalance and memory: CG lies between key grouping and "
+    "shuffle grouping. 0.01 is a middle ground.",
     configurations=configurations,
     panels=tuple(
-        Panel(metric, "epsilon", label, "epsilon", f"{dataset}, 10 workers × 10",
+        Panel(metric, "epsilon", label, "epsilon", f"{dataset}, 10 workers × 10 virtual workers",
               log="xy", where={"dataset": dataset, "scheme": SHOWN})
         for dataset in ("wp", "zf")
-        for metric, label in (("imbalance", "imbalance"), ("memory", "memory, per key"))
+        for metric, label in (("imbalance", "imbalance"), ("memory", "memory, copies per key"))
     ),
     claims=claims,
     columns=2,

@@ -1,7 +1,7 @@
-"""Run the configurations of an experiment on Spark, each once, and keep what came of them.
+"""Run the configurations of an experiment on Spark, each once, and keep their results.
 
-An experiment and a folder enter; its table leaves. What a folder holds already is not run again,
-so that a run that was stopped goes on where it was.
+An experiment and a folder enter; its table leaves. Configurations with results in the folder are
+not run again, so a run that was stopped can continue.
 """
 
 import warnings
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LEAST_SECONDS = 2.0
-"""A task should last about this long at least: starting one is not free."""
+"""The shortest time that a task should take, because starting a task costs time."""
 
 Progress = Callable[[int], None]
 
 
 class ResultStore:
-    """The results of one experiment in a folder: parts while it runs, one table in the end."""
+    """The results of one experiment in a folder: parts while it runs, one table at the end."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._table = folder / f"{name}.parquet"
@@ -35,7 +35,7 @@ class ResultStore:
         self._parts = folder / "parts" / name
 
     def read(self) -> pd.DataFrame:
-        """All that is known, with the ids of the configurations."""
+        """Return all results in the folder, with the ids of their configurations."""
         files = [self._table] if self._table.exists() else []
         files += sorted(self._parts.glob("*.parquet")) if self._parts.exists() else []
         tables = [table for file in files if (table := _read(file)) is not None]
@@ -44,7 +44,7 @@ class ResultStore:
         return pd.concat(tables, ignore_index=True)
 
     def add(self, configuration: Configuration, measured: Sequence[MetricValue]) -> None:
-        """Keep the results of a configuration; written whole or not at all."""
+        """Write the results of a configuration atomically."""
         self._parts.mkdir(parents=True, exist_ok=True)
         path = self._parts / f"{configuration.id}.parquet"
         unfinished = path.with_suffix(".unfinished")
@@ -52,9 +52,10 @@ class ResultStore:
         unfinished.replace(path)
 
     def finish(self, configurations: Sequence[Configuration]) -> pd.DataFrame:
-        """Join the parts, and hand out the results of these configurations, in their order.
+        """Join the parts, and return the results of these configurations in their order.
 
-        Results of other configurations, as of another scale, are kept in the Parquet table.
+        The Parquet table keeps the results of other configurations, such as those of another
+        scale.
         """
         known = self.read().drop_duplicates()
         unfinished = self._table.with_suffix(".unfinished")
@@ -70,7 +71,7 @@ class ResultStore:
         return table
 
     def has_all(self, configurations: Sequence[Configuration]) -> bool:
-        """Whether all of these have been run."""
+        """Return whether the folder has results of all these configurations."""
         return {c.id for c in configurations} <= set(self.read()["configuration"])
 
 
@@ -81,7 +82,18 @@ def reproduce(
     scale: Scale,
     progress: Progress = lambda done: None,
 ) -> dict[str, Results]:
-    """Run what is not in the folder yet; `progress` is told of every configuration done."""
+    """Run the configurations without results in the folder; return the results of all.
+
+    Args:
+        spark: The session that runs the configurations.
+        experiments: The experiments to run.
+        folder: The folder of the results.
+        scale: The fraction of the full size.
+        progress: Called with a number of configurations when they are finished.
+
+    Returns:
+        The results by the name of the experiment.
+    """
     from steelyard.spark.session import parallelism
     from steelyard.spark.tasks import run_tasks
 
@@ -102,7 +114,7 @@ def reproduce(
 
 
 def finished(folder: Path, scale: Scale, names: Sequence[str]) -> dict[str, Results]:
-    """The results of those experiments that a folder has whole, at this scale."""
+    """Return the results of the experiments that are complete in a folder at this scale."""
     found = {}
     for name in names:
         store = ResultStore(folder, name)
@@ -113,11 +125,11 @@ def finished(folder: Path, scale: Scale, names: Sequence[str]) -> dict[str, Resu
 
 
 def _read(file: Path) -> pd.DataFrame | None:
-    """A table; None, and a warning, if the file is damaged: what was in it is run again."""
+    """Read a table; return None and warn if the file is damaged."""
     try:
         return pd.read_parquet(file)
     except (OSError, pa.ArrowException) as error:
-        warnings.warn(f"{file} is damaged and left out: {error}", stacklevel=2)
+        warnings.warn(f"{file} is damaged and ignored: {error}", stacklevel=2)
         return None
 
 
@@ -127,7 +139,10 @@ def _missing(configurations: Sequence[Configuration], store: ResultStore) -> lis
 
 
 def packed(configurations: Sequence[Configuration]) -> list[list[Configuration]]:
-    """Tasks of a few seconds at least, those on the same stream together, the longest first."""
+    """Return tasks of at least a few seconds, the longest first.
+
+    Consecutive short configurations, which usually have the same stream, share a task.
+    """
     tasks: list[list[Configuration]] = []
     long = [c for c in configurations if c.cost >= _LEAST_SECONDS]
     tasks += [[c] for c in long]

@@ -1,4 +1,4 @@
-"""What an experiment is: configurations, how to draw their results, and what to make of them."""
+"""An experiment: its configurations, the panels of its figure, and its claims."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ LEAST_SCALE = 0.001
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of the full size is run, and where real data may be found."""
+    """The fraction of the full size to run, and the folder of real data if there is one."""
 
     fraction: float = 1.0
     data: Path | None = None
@@ -24,13 +24,26 @@ class Scale:
 
     @property
     def is_small(self) -> bool:
-        """Small runs leave out the largest parts of a grid."""
+        """Whether the run omits the largest parts of a grid."""
         return self.fraction < 0.1
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes: a metric over a column, a line for each scheme."""
+    """One pair of axes: a metric over a column, with a line for each scheme.
+
+    Args:
+        metric: The metric on the y axis.
+        x: The column on the x axis.
+        label: The label of the y axis.
+        x_label: The label of the x axis.
+        title: The title of the panel.
+        kind: The kind of the plot.
+        lines: The column with one line for each of its values.
+        log: The axes with a logarithmic scale: "x", "y", "xy", or "" for none.
+        where: The labels of the rows to plot.
+        limits: The limits of the y axis.
+    """
 
     metric: str
     x: str
@@ -40,7 +53,6 @@ class Panel:
     kind: Literal["lines", "bars", "heat"] = "lines"
     lines: str = "scheme"
     log: str = ""
-    """The axes with a logarithmic scale: x, y, both as xy, or none."""
     where: dict[str, object] = field(default_factory=dict)
     limits: tuple[float, float] | None = None
 
@@ -51,7 +63,7 @@ class Panel:
 
     @property
     def log_y(self) -> bool:
-        """Whether the y axis has a logarithmic scale; of a heat map, its colors."""
+        """Whether the y axis, or the colors of a heat map, have a logarithmic scale."""
         return "y" in self.log
 
 
@@ -60,11 +72,16 @@ class Experiment:
     """A figure of the paper, or one of ours."""
 
     name: str
+    """The name on the command line."""
     title: str
+    """The title in the report."""
     said: str
-    """What the paper says of it, in our words; for ours, what is asked."""
+    """What the paper says about the figure, in our words; for our own figures, their question."""
     configurations: Callable[[Scale], list[Configuration]]
+    """Returns the configurations at a scale."""
     panels: Sequence[Panel]
+    """The panels of the figure."""
     claims: Callable[[Results], list[Claim]]
+    """Compares results with claims."""
     columns: int = 3
-    """Panels beside each other."""
+    """The number of panels in a row."""

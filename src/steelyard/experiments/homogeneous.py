@@ -1,4 +1,4 @@
-"""Consistent grouping against the others where all machines are equal."""
+"""Consistent grouping compared with the other schemes on machines of equal speed."""
 
 from steelyard.experiments import paper_setup
 from steelyard.experiments.configuration import Configuration, series
@@ -8,12 +8,12 @@ from steelyard.experiments.results import Claim, Results
 
 VIRTUAL = 10
 SHOWN = 10
-"""Workers of the figures over time."""
+"""The number of workers in the figures over time."""
 OTHERS = ("KG", "PKG", "PoTC", "CH", "SG")
 
 
 def configurations(scale: Scale) -> list[Configuration]:
-    """All schemes on all clusters, and a series for 10 workers."""
+    """Return configurations of all schemes on all clusters, with series for 10 workers."""
     made = []
     for stream in paper_setup.both(scale):
         slot = paper_setup.slot(stream)
@@ -41,7 +41,7 @@ def configurations(scale: Scale) -> list[Configuration]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Imbalance, memory, and queues over time."""
+    """Compare imbalance, memory and queues over time with the paper's statements."""
     made = []
     for dataset in ("wp", "zf"):
         of = {
@@ -79,19 +79,21 @@ def claims(results: Results) -> list[Claim]:
                 is_worst and bool(of["memory", "KG"].max() < 1.001),
             ),
             Claim(
-                f"{dataset}: PKG is nearly perfect with 5 and 10 workers, and gets worse with more",
+                f"{dataset}: PKG is nearly perfectly balanced with 5 and 10 workers; its imbalance "
+                "grows with more workers",
                 "Q2, homogeneous",
                 f"imbalance {paper_setup.listed(pkg)}",
                 bool(pkg[[5, 10]].max() < 0.01 and pkg[50] > 0.5 and pkg[100] > pkg[50]),
-                why="It is perfect while p1 is below 2/n, and cannot be above that.",
+                why="PKG is balanced while p1 is below 2/n, and cannot be balanced above that.",
             ),
             Claim(
                 f"{dataset}: CG has a bounded imbalance",
                 "Q2, homogeneous",
                 f"imbalance {paper_setup.listed(cg)}",
                 bool(cg.max() <= 0.1),
-                why="Equal workers may differ by a virtual worker, a tenth of their load, when "
-                "signals at peak hours have moved some: epsilon bounds virtual workers only.",
+                why="Epsilon bounds the imbalance of virtual workers only. Signals in peak hours "
+                "move virtual workers, so equal workers may differ by one virtual worker, a tenth "
+                "of their load.",
             ),
             Claim(
                 f"{dataset}: CH needs less memory than PoTC and SG, and CG less than CH",
@@ -105,26 +107,26 @@ def claims(results: Results) -> list[Claim]:
                     and (of["memory", "CH"] <= of["memory", "SG"]).all()
                     and (of["memory", "CG"] <= of["memory", "CH"]).all()
                 ),
-                why="Of few workers every scheme holds a key on all of them sooner or later; and "
-                "moves of virtual workers leave copies behind.",
+                why="With few workers every scheme eventually holds most keys on all of them. "
+                "Moves of virtual workers leave key copies behind.",
             ),
             Claim(
-                f"{dataset}: queue length and latency differ more and more under KG, and hardly "
-                "under CG (10 workers)",
+                f"{dataset}: the differences between workers in queue length and latency grow "
+                "under KG and stay small under CG (10 workers)",
                 "Q2, homogeneous",
-                f"greatest less least queue at the end: KG {kg_queue:,.0f}, CG {cg_queue:,.0f} "
-                f"messages; latency: KG {kg_late:,.0f} s, CG {cg_late:,.1f} s",
+                f"max - min in the last tenth of the time: queue length KG {kg_queue:,.0f}, CG "
+                f"{cg_queue:,.0f} messages; latency KG {kg_late:,.0f} s, CG {cg_late:,.1f} s",
                 bool(kg_queue > 10 * max(cg_queue, 1) and kg_late > 10 * max(cg_late, 0.1)),
-                why="In the peak hours the day brings more than the whole cluster can do: a worker "
-                "with one virtual worker of ten too many then falls behind for hours."
+                why="In the peak hours the load exceeds the capacity of the cluster. A worker with "
+                "11 virtual workers in place of 10 then falls behind for hours."
                 if dataset == "wp"
                 else "",
             ),
             Claim(
-                f"{dataset}: PoTC and SG are alike: nearly perfect balance, much memory",
+                f"{dataset}: PoTC and SG are similar: nearly perfect balance, high memory",
                 "Q2, homogeneous",
                 f"memory PoTC {paper_setup.listed(of['memory', 'PoTC'], '.2f')}; SG "
-                f"{paper_setup.listed(of['memory', 'SG'], '.2f')}; greatest imbalance PoTC "
+                f"{paper_setup.listed(of['memory', 'SG'], '.2f')}; largest imbalance PoTC "
                 f"{of['imbalance', 'PoTC'].max():.1e}, SG {of['imbalance', 'SG'].max():.1e}",
                 bool(
                     ((of["memory", "PoTC"] / of["memory", "SG"] - 1).abs() < 0.05).all()
@@ -134,29 +136,30 @@ def claims(results: Results) -> list[Claim]:
             Claim(
                 f"{dataset}: CH has a bounded imbalance",
                 "Q2, homogeneous",
-                f"greatest imbalance less epsilon "
+                f"largest imbalance minus epsilon: "
                 f"{paper_setup.excess_over_epsilon(results, 'CH', dataset=dataset):+.1e}",
                 paper_setup.excess_over_epsilon(results, "CH", dataset=dataset) <= 1e-9,
             ),
             Claim(
                 f"{dataset}: CG keeps the imbalance close to zero over time (10 workers)",
                 "Q2, homogeneous",
-                f"utilization, max - min, in the last tenth: KG {spread['KG']:.2f}, CG "
+                f"utilization, max - min, in the last tenth of the time: KG {spread['KG']:.2f}, CG "
                 f"{spread['CG']:.2f}",
                 spread["CG"] < 0.2 and spread["CG"] < spread["KG"] / 2,
             ),
             Claim(
-                f"{dataset}: with PKG, PoTC and SG nothing differs between 10 workers (the paper: "
+                f"{dataset}: with PKG, PoTC and SG the 10 workers do not differ (in the paper "
                 "max - avg is 0)",
                 "Q2, homogeneous",
-                "queue length, max - avg, greatest over the day: "
+                "queue length, max - avg, largest value of the day: "
                 + ", ".join(f"{s} {apart[s]:,.0f}" for s in ("PKG", "PoTC", "SG")),
                 max(apart[s] for s in ("PKG", "PoTC", "SG")) < 100,
             ),
             Claim(
-                f"{dataset}: partial results of CG cost little to merge (one period is 60 slots)",
+                f"{dataset}: CG sends fewer partial states to the aggregator than SG (a period is "
+                "60 slots)",
                 "Periodic aggregation",
-                "messages to the aggregator: "
+                "partial states sent to the aggregator: "
                 + ", ".join(f"{s} {n:,.0f}" for s, n in partials.items()),
                 partials["CG"] < partials["SG"],
                 ours=True,
@@ -167,15 +170,16 @@ def claims(results: Results) -> list[Claim]:
 
 EXPERIMENT = Experiment(
     name="homogeneous",
-    title="Consistent grouping against the others on equal machines",
-    said="KG is the least balanced, with the least memory; PKG is nearly perfect for few workers "
-    "and not for many; PoTC and SG are balanced and need much memory; CG is bounded and needs less "
-    "memory than CH. Over time, at 80 % load, queues and latency grow under KG and not under CG.",
+    title="Consistent grouping and other schemes on equal machines",
+    said="KG has the worst imbalance and the least memory. PKG is nearly perfectly balanced with "
+    "few workers but not with many. PoTC and SG are balanced and need much memory. CG has a "
+    "bounded imbalance and needs less memory than CH. Over time, at 80 % load, queue length and "
+    "latency grow under KG but not under CG.",
     configurations=configurations,
     panels=(
         Panel("imbalance", "workers", "imbalance", "workers", "wp", kind="bars", log="y",
               where={"dataset": "wp"}),
-        Panel("memory", "workers", "memory, per key", "workers", "wp", kind="bars",
+        Panel("memory", "workers", "memory, copies per key", "workers", "wp", kind="bars",
               where={"dataset": "wp"}, log="y"),
         Panel("latency_p99", "workers", "p99 latency, s", "workers", "wp, 80 % load", kind="bars",
               where={"dataset": "wp"}, log="y"),

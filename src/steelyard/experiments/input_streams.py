@@ -1,4 +1,4 @@
-"""The streams of experiments: data sets, and files of real messages."""
+"""The streams of experiments: generated data sets, and files of real messages."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,24 +13,36 @@ from steelyard.datasets import ArrayStream, Dataset, Stream
 from steelyard.datasets.loading import Loaded, OnMalformed, load
 
 _IN_MEMORY = 30_000_000
-"""Streams up to this many messages are made once and kept for the next configuration."""
+"""Streams with at most this many messages are kept in memory for the next configuration."""
 
 _MOST_KEYS = 50_000_000
-"""Where there could be more, those that occur are numbered anew."""
+"""The keys of a stream with more possible keys are renumbered, so that only those that occur
+count."""
 
 _DAY = 86_400.0
 
 
 @dataclass(frozen=True)
 class FileStream:
-    """Messages of files, in the order of their times, or of the files if they have none."""
+    """The messages of files in the order of their times, or of the lines if they have no times.
+
+    Args:
+        path: A file or a folder.
+        format: The name of the format.
+        name: The name of the stream in results.
+        messages: The number of messages.
+        seconds: The length of the stream; messages without times arrive at a constant rate.
+        key: The column of the keys.
+        time: The column of the times.
+        on_malformed: "stop" or "skip", as in `steelyard.datasets.load`.
+        seed: The seed in results; files need no random numbers.
+    """
 
     path: str
     format: str
     name: str
     messages: int
     seconds: float = _DAY
-    """How long the stream lasts; messages without times come at a steady rate."""
     key: str | None = None
     time: str | None = None
     on_malformed: OnMalformed = "stop"
@@ -40,19 +52,28 @@ class FileStream:
     def of(
         cls,
         path: str | Path,
-        format: str,  # noqa: A002 - what everybody calls it
+        format: str,  # noqa: A002 - the usual name
         *,
         key: str | None = None,
         time: str | None = None,
         on_malformed: OnMalformed = "stop",
         most: int | None = None,
     ) -> "FileStream":
-        """The stream of these files, or of their first messages."""
+        """Create the stream of these files.
+
+        Args:
+            path: A file or a folder.
+            format: The name of a format.
+            key: The column of the keys.
+            time: The column of the times.
+            on_malformed: "stop" or "skip", as in `steelyard.datasets.load`.
+            most: The largest number of messages; None for all.
+        """
         loaded = _load(str(path), format, key, time, on_malformed)
         times = _times(loaded)
         messages = min(loaded.messages.num_rows, most or loaded.messages.num_rows)
         if messages < 2:
-            raise ValueError(f"a stream needs two messages at least, {str(path)!r} has {messages}")
+            raise ValueError(f"a stream needs at least two messages, {str(path)!r} has {messages}")
         seconds = _DAY
         if times is not None:
             seconds = float(times[messages - 1] - times[0]) * messages / (messages - 1)
@@ -63,15 +84,17 @@ class FileStream:
 
     @property
     def malformed(self) -> int:
-        """Lines that were no messages."""
+        """The number of malformed lines."""
         return _load(self.path, self.format, self.key, self.time, self.on_malformed).malformed
 
     def open(self) -> ArrayStream:
-        """The messages, their keys numbered by how often they occur, the hottest 0."""
+        """Return the messages; keys are numbered by their frequency, 0 for the hottest key."""
         loaded = _load(self.path, self.format, self.key, self.time, self.on_malformed)
         column = loaded.messages["key"].combine_chunks()
         if pa.types.is_nested(column.type):
-            raise ValueError(f"keys of type {column.type} cannot be simulated; name another column")
+            raise ValueError(
+                f"keys of type {column.type} cannot be simulated; choose another key column"
+            )
         encoded = pc.dictionary_encode(column, null_encoding="encode")
         numbers = encoded.indices.to_numpy()
         times = _times(loaded)
@@ -91,7 +114,7 @@ InputStream = Dataset | FileStream
 
 @lru_cache(maxsize=1)
 def opened(stream: InputStream) -> Stream:
-    """The messages of a stream, in memory unless there are too many."""
+    """Return the messages of a stream, in memory unless there are too many."""
     if isinstance(stream, FileStream):
         return stream.open()
     is_wide = stream.keys > _MOST_KEYS
@@ -99,19 +122,19 @@ def opened(stream: InputStream) -> Stream:
         if is_wide:
             raise ValueError(
                 f"{stream.messages:,} messages of {stream.name} have too many keys to simulate; "
-                f"take a fraction with at most {_IN_MEMORY:,} messages"
+                f"set fraction so that there are at most {_IN_MEMORY:,} messages"
             )
         return stream
     chunks = list(stream.chunks())
     keys = np.concatenate([chunk.keys for chunk in chunks])
-    if is_wide:  # number those that occur, in the same order
+    if is_wide:  # renumber the keys that occur, in the same order
         keys = np.unique(keys, return_inverse=True)[1].astype(np.uint32)
     return ArrayStream(keys, np.concatenate([chunk.times for chunk in chunks]))
 
 
 @lru_cache(maxsize=4)
 def hottest_key(stream: InputStream) -> int:
-    """The key that most messages have."""
+    """Return the key with the most messages."""
     messages = opened(stream)
     counts = np.zeros(messages.keys, np.int64)
     for chunk in messages.chunks():
@@ -136,7 +159,7 @@ def _raw_times(loaded: Loaded) -> NDArray[np.float64]:
 
 
 def _times(loaded: Loaded) -> NDArray[np.float64] | None:
-    """The times of the messages, rising; None if they have none."""
+    """Return the times of the messages in ascending order; None if there are no times."""
     column = loaded.messages["time"]
     if column.null_count or not len(column):
         return None

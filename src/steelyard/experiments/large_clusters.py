@@ -1,4 +1,4 @@
-"""Large clusters: what does it cost to keep thousands of workers balanced?"""
+"""Large clusters: the cost of balancing thousands of workers."""
 
 import math
 
@@ -12,14 +12,17 @@ WORKERS = (10, 100, 1000, 10_000)
 SOURCES = (1, 10, 100, 1000)
 VIRTUAL = 20
 PER_WORKER = 600
-"""Messages a slot and worker, on average: 200 or more even on a slow one."""
+"""The mean number of messages per slot and worker; a slow worker gets at least 200."""
 SLOTS = 40
 REPORT_BYTES = 5
-"""A slot number of four bytes, and a state."""
+"""The size of a report: a slot number of four bytes, and a signal."""
 
 
 def configurations(scale: Scale) -> list[Configuration]:
-    """Workers with one source, sources with 100 workers; and plans on workers."""
+    """Return configurations of many workers with one source, and of many sources.
+
+    The configurations with many sources have 100 workers. Plans run on many workers too.
+    """
     most = 100 if scale.is_small else 10_000
     made = []
     for workers in WORKERS:
@@ -57,7 +60,7 @@ def _planned(workers: int) -> Configuration:
 
 
 def control(_: Configuration, outcome: Outcome) -> list[MetricValue]:
-    """What travels to keep the balance, and how good it is in the end."""
+    """Return the size of the control messages, and the imbalance at the end."""
     last = outcome.every(outcome.slot).utilization[-10:].mean(axis=0)
     settled = outcome.converged_after(over=5)
     measured = [
@@ -76,7 +79,7 @@ def control(_: Configuration, outcome: Outcome) -> list[MetricValue]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """What grows, and how."""
+    """Test how convergence, signals, memory and plans grow with the cluster."""
     cg = {"scheme": paper_setup.STEADY, "sources": 1}
     slots = results.by("workers", "slots_to_settle", **cg)
     signals = results.by("workers", "signals_per_slot", **cg)
@@ -88,33 +91,33 @@ def claims(results: Results) -> list[Claim]:
     whole = results.totals("slots_to_settle", **cg)["value"]
     return [
         Claim(
-            "Consistent grouping converges on clusters of up to 10,000 workers, one signal a "
-            "worker, source and slot",
+            "Consistent grouping converges on clusters of up to 10,000 workers, with one signal "
+            "per worker, source and slot",
             "Scale",
-            f"slots by workers {paper_setup.listed(slots, '.0f')}; signals a slot "
-            f"{paper_setup.listed(signals, ',.0f')}; imbalance in the last 10 slots "
+            f"slots to converge by workers: {paper_setup.listed(slots, '.0f')}; signals per slot: "
+            f"{paper_setup.listed(signals, ',.0f')}; imbalance in the last 10 slots: "
             f"{paper_setup.listed(delegated)}",
             bool(whole.notna().all()),
             ours=True,
         ),
         Claim(
-            "Many sources converge too; their memory is the price",
+            "Many sources converge too, but need more memory",
             "Scale",
-            f"slots by sources {paper_setup.listed(by_source, '.0f')}; memory "
+            f"slots to converge by sources: {paper_setup.listed(by_source, '.0f')}; memory: "
             f"{paper_setup.listed(memory, '.2f')}",
             bool(by_source.notna().all()),
-            why="With 1,000 sources each sends 60 messages a slot to 100 workers, and hears of "
-            "fewer than half of these.",
+            why="With 1,000 sources each source sends 60 messages per slot to 100 workers, and "
+            "gets signals from fewer than half of them.",
             ours=True,
         ),
         Claim(
             "A plan grows with the number of buckets",
             "Scale",
-            f"JSON bytes by workers {paper_setup.listed(sizes, ',.0f')}; imbalance in the last 10 "
-            f"slots {paper_setup.listed(planned)}",
+            f"JSON bytes by workers: {paper_setup.listed(sizes, ',.0f')}; imbalance in the last 10 "
+            f"slots: {paper_setup.listed(planned)}",
             None,
-            why="With 600 messages a slot and worker chance alone puts one of 10,000 workers "
-            "some 15 % above the mean in a slot.",
+            why="With 600 messages per slot and worker, random variation alone puts one of 10,000 "
+            "workers about 15 % above the mean in a slot.",
             ours=True,
         ),
     ]
@@ -123,21 +126,21 @@ def claims(results: Results) -> list[Claim]:
 EXPERIMENT = Experiment(
     name="scale",
     title="Up to 10,000 workers and 1,000 sources",
-    said="Not in the paper: imbalance, memory, signals, control bytes and slots to converge as the "
-    "cluster grows.",
+    said="Not in the paper: imbalance, memory, signals, control bytes and slots to converge of "
+    "growing clusters.",
     configurations=configurations,
     panels=(
-        Panel("slots_to_settle", "workers", "slots to converge, means of 5", "workers", "1 source",
-              log="x", where={"sources": 1, "scheme": paper_setup.STEADY}),
-        Panel("control_bytes_per_slot", "workers", "control bytes a slot", "workers", "1 source",
+        Panel("slots_to_settle", "workers", "slots to converge, means over 5", "workers",
+              "1 source", log="x", where={"sources": 1, "scheme": paper_setup.STEADY}),
+        Panel("control_bytes_per_slot", "workers", "control bytes per slot", "workers", "1 source",
               log="xy", where={"sources": 1}),
-        Panel("memory", "workers", "memory, per key", "workers", "1 source",
+        Panel("memory", "workers", "memory, copies per key", "workers", "1 source",
               log="xy", where={"sources": 1}),
-        Panel("slots_to_settle", "sources", "slots to converge, means of 5", "sources",
+        Panel("slots_to_settle", "sources", "slots to converge, means over 5", "sources",
               "100 workers", log="x", where={"workers": 100, "scheme": paper_setup.STEADY}),
-        Panel("signals_per_slot", "sources", "signals a slot", "sources", "100 workers",
+        Panel("signals_per_slot", "sources", "signals per slot", "sources", "100 workers",
               log="xy", where={"workers": 100, "scheme": paper_setup.STEADY}),
-        Panel("memory", "sources", "memory, per key", "sources", "100 workers",
+        Panel("memory", "sources", "memory, copies per key", "sources", "100 workers",
               log="x", where={"workers": 100, "scheme": paper_setup.STEADY}),
     ),
     claims=claims,

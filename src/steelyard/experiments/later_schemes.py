@@ -1,4 +1,4 @@
-"""What came after the paper: D-Choices, W-Choices, graded PoRC and plans, against PoRC."""
+"""Schemes that the paper does not have: D-Choices, W-Choices, graded PoRC and plans."""
 
 from steelyard import schemes
 from steelyard.datasets import Dataset
@@ -12,7 +12,7 @@ from steelyard.simulator import Direct, Plans
 BINS = (10, 100, 1000)
 SKEWS = (0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.7, 2.0)
 SLOTS = 100
-"""Plans are made a hundred times; in the first slot there is none."""
+"""The number of slots; a plan is made at the end of each."""
 
 SHOWN: dict[str, Scheme | Plans] = {
     "PoRC": schemes.RandomChoices(paper_setup.EPSILON),
@@ -25,7 +25,7 @@ SHOWN: dict[str, Scheme | Plans] = {
 
 
 def configurations(scale: Scale) -> list[Configuration]:
-    """Every scheme on Zipf streams and on the Wikipedia day."""
+    """Return configurations of every scheme on Zipf streams and on the Wikipedia day."""
     skews = (0.6, 1.0, 1.4, 2.0) if scale.is_small else SKEWS
     streams: list[Dataset] = [paper_setup.zipf(scale, skew) for skew in skews]
     streams.append(paper_setup.wikipedia(scale).steady())
@@ -45,7 +45,7 @@ def configurations(scale: Scale) -> list[Configuration]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Graded PoRC and plans need less memory at the same bound."""
+    """Test that graded PoRC and plans need less memory than PoRC."""
     made = []
     for dataset in ("zf", "wp"):
         memory = results.totals("memory", dataset=dataset).pivot_table(
@@ -60,30 +60,31 @@ def claims(results: Results) -> list[Claim]:
             Claim(
                 f"{dataset}: graded PoRC needs less memory than PoRC, within the same epsilon",
                 "Later schemes",
-                f"memory against PoRC's: median {graded.median():.2f}, least {graded.min():.2f}, "
-                f"greatest {graded.max():.2f}; imbalance at most {imbalance['PoRC graded']:.4f}",
+                f"memory relative to PoRC: median {graded.median():.2f}, smallest "
+                f"{graded.min():.2f}, largest {graded.max():.2f}; imbalance at most "
+                f"{imbalance['PoRC graded']:.4f}",
                 bool(graded.median() < 0.9 and excess <= 1e-9),
                 ours=True,
             ),
             Claim(
-                f"{dataset}: plans need hardly any memory, and lag by a slot",
+                f"{dataset}: plans need less memory than PoRC, but are one slot late",
                 "Later schemes",
-                f"memory against PoRC's: median {plans.median():.2f}, greatest {plans.max():.2f}; "
-                f"imbalance at most {imbalance['plans']:.3f}",
+                f"memory relative to PoRC: median {plans.median():.2f}, largest "
+                f"{plans.max():.2f}; imbalance at most {imbalance['plans']:.3f}",
                 bool(plans.median() < 0.9),
-                why="In the first slot nothing is planned, and a plan knows the last counts only: "
-                "what chance adds to a bin it cannot foresee. The more bins, the more that is.",
+                why="There is no plan in the first slot, and a plan uses the counts of earlier "
+                "slots only. It cannot foresee random variation, which is larger with more bins.",
                 ours=True,
             ),
             Claim(
-                f"{dataset}: D-Choices and W-Choices are balanced too, but not bounded",
+                f"{dataset}: D-Choices and W-Choices are balanced too, but without a bound",
                 "Later schemes",
-                f"greatest imbalance: D {imbalance['D-Choices']:.2g}, W "
-                f"{imbalance['W-Choices']:.2g}; greatest memory: D "
+                f"largest imbalance: D {imbalance['D-Choices']:.2g}, W "
+                f"{imbalance['W-Choices']:.2g}; largest memory: D "
                 f"{memory['D-Choices'].max():.2f}, W {memory['W-Choices'].max():.2f}, PoRC "
                 f"{memory['PoRC'].max():.2f}",
                 None,
-                why="They hold light keys on two bins and hot ones on many.",
+                why="They send light keys to two bins and hot keys to many bins.",
                 ours=True,
             ),
         ]
@@ -93,11 +94,11 @@ def claims(results: Results) -> list[Claim]:
 EXPERIMENT = Experiment(
     name="later-schemes",
     title="Later schemes",
-    said="Not in the paper: schemes that are newer than it, its own, and ours.",
+    said="Not in the paper: newer schemes and our own, compared with the paper's PoRC.",
     configurations=configurations,
     panels=(
         *(
-            Panel("memory", "skew", "memory, per key", "skew z", f"{bins:,} bins", log="y",
+            Panel("memory", "skew", "memory, copies per key", "skew z", f"{bins:,} bins", log="y",
                   where={"workers": bins, "dataset": "zf"})
             for bins in BINS
         ),

@@ -1,4 +1,4 @@
-"""Many sources, each with its own idea of the loads and of who owns what."""
+"""Many sources, each with its own loads and its own assignment of virtual workers."""
 
 from steelyard.experiments import paper_setup
 from steelyard.experiments.configuration import Configuration
@@ -8,11 +8,12 @@ from steelyard.experiments.results import Claim, Results
 SOURCES = (1, 10, 50, 100)
 VIRTUAL = 10
 SLOTS = 144
-"""Of ten minutes: every source hears of every worker in each."""
+"""The number of slots, each of ten minutes, so that every source gets a signal from every worker
+in each slot."""
 
 
 def configurations(scale: Scale) -> list[Configuration]:
-    """Every number of sources with every number of workers."""
+    """Return a configuration for every number of sources and every number of workers."""
     counts = (1, 10, 50) if scale.is_small else SOURCES
     return [
         Configuration(
@@ -30,7 +31,7 @@ def configurations(scale: Scale) -> list[Configuration]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Much the same for any number of sources."""
+    """Test whether imbalance and memory depend on the number of sources."""
     made = []
     for dataset in ("wp", "zf"):
         memory = results.totals("memory", dataset=dataset).pivot_table(
@@ -43,20 +44,20 @@ def claims(results: Results) -> list[Claim]:
         most = memory.index.max()
         made.append(
             Claim(
-                f"{dataset}: imbalance and memory stay almost the same on a log scale, whatever "
-                "the number of sources and workers",
+                f"{dataset}: imbalance and memory stay almost the same on a log scale for all "
+                "numbers of sources and workers",
                 "Q3, sources",
-                f"memory with 1 source {paper_setup.listed(memory.loc[1], '.2f')}, with {most} "
-                f"{paper_setup.listed(memory.loc[most], '.2f')} (by workers); imbalance with 1 "
-                f"source {paper_setup.listed(imbalance.loc[1])}, with {most} "
+                f"memory by workers, 1 source: {paper_setup.listed(memory.loc[1], '.2f')}; {most} "
+                f"sources: {paper_setup.listed(memory.loc[most], '.2f')}; imbalance by workers, 1 "
+                f"source: {paper_setup.listed(imbalance.loc[1])}; {most} sources: "
                 f"{paper_setup.listed(imbalance.loc[most])}",
                 bool(
                     factor < 3.2 and imbalance.max().max() < 3.2 * max(0.01, imbalance.min().min())
                 ),
-                why="Judged by half a decade. Each source fills bins by its own counts, so that "
-                "a key has other overflow bins at each of them: memory grows with the sources."
-                " With many sources a worker's share is off by more than epsilon: each source "
-                "moves virtual workers on its own.",
+                why="Values within half a decade count as the same. Each source fills bins by its "
+                "own counts, so a key overflows to other bins at each source, and memory grows "
+                "with the number of sources. Each source moves virtual workers independently, so "
+                "with many sources a worker's share may differ by more than epsilon.",
             )
         )
     return made
@@ -65,14 +66,14 @@ def claims(results: Results) -> list[Claim]:
 EXPERIMENT = Experiment(
     name="sources",
     title="Many sources",
-    said="Imbalance and memory remain almost the same on a log scale when the number of sources "
-    "and of workers grows.",
+    said="Imbalance and memory remain almost the same on a log scale when the numbers of sources "
+    "and of workers grow.",
     configurations=configurations,
     panels=tuple(
         Panel(metric, "workers", label, "workers", dataset, kind="bars", lines="sources",
               log="y", where={"dataset": dataset})
         for dataset in ("wp", "zf")
-        for metric, label in (("imbalance", "imbalance"), ("memory", "memory, per key"))
+        for metric, label in (("imbalance", "imbalance"), ("memory", "memory, copies per key"))
     ),
     claims=claims,
     columns=2,

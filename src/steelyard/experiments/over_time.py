@@ -1,4 +1,4 @@
-"""Queue length, latency and utilization over time: the paper's three panels."""
+"""Panels of queue length, latency and utilization over time, as in the paper."""
 
 import math
 
@@ -14,7 +14,7 @@ _PANELS = (
 
 
 def panels(where: dict[str, object], title: str = "", lines: str = "scheme") -> tuple[Panel, ...]:
-    """The three panels of the runs that `where` names."""
+    """Return the three panels for the runs with the labels `where`."""
     return tuple(
         Panel(
             metric,
@@ -31,11 +31,11 @@ def panels(where: dict[str, object], title: str = "", lines: str = "scheme") -> 
 
 
 def figure_of(configuration: Configuration) -> Experiment:
-    """How to draw one simulation: what the paper plots over time, and more."""
+    """Return an experiment that draws one simulation over time."""
     panels = (
-        ("queue_length", "messages waiting", "y"),
+        ("queue_length", "queue length of all workers", "y"),
         ("latency_p99", "p99 latency, s", "y"),
-        ("utilization_max", "utilization of the busiest", ""),
+        ("utilization_max", "largest utilization", ""),
         ("queue_length_max_min", "queue length, max - min", "y"),
         ("latency_max_min", "latency, max - min, s", "y"),
         ("utilization_max_min", "utilization, max - min", ""),
@@ -53,7 +53,7 @@ def figure_of(configuration: Configuration) -> Experiment:
 
 
 def growth(results: Results, metric: str, until: float = 1.0, **labels: object) -> float:
-    """The mean of a series over a tenth of the time: the last, or the one until a part of it."""
+    """Return the mean of a series over the tenth of the time that ends at the fraction `until`."""
     values = results.over_time(metric, **labels)
     if values.empty:
         return math.nan

@@ -1,4 +1,4 @@
-"""What several experiments share: the paper's schemes, its streams, its load."""
+"""The setup that several experiments share: the paper's schemes, streams and load."""
 
 import math
 from dataclasses import replace
@@ -30,10 +30,10 @@ from steelyard.simulator import (
 
 EPSILON = 0.01
 LOAD = 0.8
-"""Of what the cluster can do, as in the paper."""
+"""The load as a fraction of the capacity of the cluster, as in the paper."""
 WORKERS = (5, 10, 50, 100)
 DAY_SLOTS = 1440
-"""A slot is a minute of the full day."""
+"""The number of slots in a full day: a slot is a minute."""
 
 SCHEMES: dict[str, Scheme] = {
     "KG": KeyGrouping(),
@@ -45,8 +45,8 @@ SCHEMES: dict[str, Scheme] = {
 }
 
 PAPER, STEADY, COMPARED = "CG", "CG steady", "CG compared"
-"""Consistent grouping with the paper's rules of delegation, with ours, and with ours told what
-would be fair where the load of the whole cluster is above 90 %."""
+"""Consistent grouping with the paper's rules of delegation, with the steady rules, and with the
+steady rules that compare workers with the fair load when the load of the cluster is above 90 %."""
 
 RULES: dict[str, Rules] = {
     PAPER: PaperRules(),
@@ -58,14 +58,14 @@ RULES: dict[str, Rules] = {
 def consistent(
     name: str, virtual_workers: int, scheme: Scheme | Plans | None = None
 ) -> ConsistentGrouping:
-    """Consistent grouping by the rules of this name."""
+    """Return consistent grouping with the rules of this name."""
     compare_above = 0.9 if name == COMPARED else None
     scheme = scheme or RandomChoices(EPSILON)
     return ConsistentGrouping(scheme, virtual_workers, RULES[name], compare_above)
 
 
 def groupings(virtual_workers: int, *names: str) -> dict[str, Grouping]:
-    """Groupings by name, direct ones and consistent ones."""
+    """Return groupings by name: schemes on workers, or consistent grouping."""
     return {
         name: consistent(name, virtual_workers) if name in RULES else Direct(SCHEMES[name])
         for name in names
@@ -73,22 +73,29 @@ def groupings(virtual_workers: int, *names: str) -> dict[str, Grouping]:
 
 
 def wikipedia(scale: Scale) -> Dataset:
-    """The day of page visits."""
+    """Return the Wikipedia stream: a day of page visits."""
     return datasets.named("wp", fraction=scale.fraction)
 
 
 def zipf(scale: Scale, skew: float = 1.0) -> Dataset:
-    """The Zipf stream."""
+    """Return the Zipf stream."""
     return datasets.named("zf", skew=skew, fraction=scale.fraction)
 
 
 def both(scale: Scale) -> tuple[Dataset, Dataset]:
-    """Wikipedia, which the paper shows, and Zipf 1.0."""
+    """Return the Wikipedia stream, which the paper shows, and Zipf 1.0."""
     return wikipedia(scale), zipf(scale)
 
 
 def constant(messages: int, slots: int, skew: float = 1.0, seed: int = 0) -> Dataset:
-    """A Zipf stream at a constant rate, of slots of a minute."""
+    """Return a Zipf stream at a constant rate.
+
+    Args:
+        messages: The number of messages.
+        slots: The length of the stream in slots of a minute.
+        skew: The Zipf exponent.
+        seed: The seed of the random numbers.
+    """
     stream = datasets.named("zf", skew=skew, seed=seed)
     return replace(stream, messages=messages, seconds=60.0 * slots)
 
@@ -96,19 +103,30 @@ def constant(messages: int, slots: int, skew: float = 1.0, seed: int = 0) -> Dat
 def cluster(
     stream: Dataset, workers: int, fast: int = 0, times: float = 1.0, load: float = LOAD
 ) -> Cluster:
-    """A cluster that a stream loads to 80 %, or to another part."""
+    """Return a cluster with the capacity for a stream at this load.
+
+    Args:
+        stream: The stream.
+        workers: The number of workers.
+        fast: The number of fast machines.
+        times: The speed of a fast machine relative to the others.
+        load: The load of the cluster as a fraction of its capacity.
+    """
     total = stream.messages / stream.seconds / load
     return Cluster.machines(workers, fast=fast, times=times, total=total)
 
 
 def slot(stream: Dataset) -> float:
-    """A minute of the full day; in a fraction, the seconds in which enough messages arrive."""
+    """Return the length of a slot: a minute of the full day, or longer in a fraction of it.
+
+    A slot of a fraction is long enough for at least 4,000 messages.
+    """
     messages = min(22_000_000 / DAY_SLOTS, max(4000, stream.messages / 150))
     return stream.seconds * min(1.0, messages / stream.messages)
 
 
 def tick(of_slot: float, stream: Dataset) -> float:
-    """A whole part of a slot, so that a series has a few hundred points."""
+    """Return the length of a tick that divides a slot and gives a few hundred points."""
     parts = max(1, round(of_slot / (stream.seconds / 300)))
     return of_slot / parts
 
@@ -116,15 +134,21 @@ def tick(of_slot: float, stream: Dataset) -> float:
 def settings(
     slot: float, tick: float | None = None, *, period: float | None = None, sources: int = 1
 ) -> SimulationSettings:
-    """Settings of an experiment: overload is allowed.
+    """Return the settings of an experiment; overload is allowed.
 
-    Experiments show what key grouping does where it is too much for a worker.
+    Experiments show how queues grow when key grouping overloads a worker.
+
+    Args:
+        slot: The length of a slot in seconds.
+        tick: The length of a tick in seconds; None for one tick per slot.
+        period: The length of a period in seconds; None for no periodic aggregation.
+        sources: The number of sources.
     """
     return SimulationSettings(sources, slot, tick, period, overload=True)
 
 
 def machines(fast: int, times: float) -> str:
-    """The name of a cluster: {y,z}.
+    """Return the name of a cluster: {y,z}.
 
     >>> machines(3, 5)
     '{3,5}'
@@ -133,7 +157,7 @@ def machines(fast: int, times: float) -> str:
 
 
 def excess_over_epsilon(results: Results, scheme: str, **labels: object) -> float:
-    """The greatest imbalance less epsilon and less one message in a bin."""
+    """Return the largest imbalance minus epsilon and minus one message in a bin."""
     rows = results.totals("imbalance", scheme=scheme, **labels)
     messages = results.totals("messages", scheme=scheme, **labels)["value"].to_numpy()
     bins = rows["workers"] * rows["virtual_workers"].clip(lower=1)
@@ -141,7 +165,7 @@ def excess_over_epsilon(results: Results, scheme: str, **labels: object) -> floa
 
 
 def listed(values: pd.Series, form: str = ".2g") -> str:
-    """Values by what they belong to, in one line.
+    """Return an index and its values in one line.
 
     >>> listed(pd.Series({5: 0.5, 10: 0.25}))
     '5: 0.5, 10: 0.25'

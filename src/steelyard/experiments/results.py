@@ -1,6 +1,6 @@
-"""Results in long form, and what they say of a claim.
+"""The results of an experiment in long form, and claims about them.
 
-Configurations and their numbers enter; a table leaves, one number a row.
+Configurations and their numbers enter; a table with one number per row leaves.
 """
 
 from collections.abc import Iterable
@@ -25,11 +25,11 @@ COLUMNS = [
     "value",
     "cluster",
 ]
-"""Of every table; `cluster` tells which machines are faster, as {y,z}."""
+"""The columns of every table; `cluster` names the cluster, for example {y,z}."""
 
 
 def as_table(configuration: Configuration, measured: Iterable[MetricValue]) -> pd.DataFrame:
-    """The numbers of one configuration, with its labels and its id."""
+    """Return the numbers of one configuration with its labels and its id."""
     table = pd.DataFrame(list(measured), columns=list(MetricValue._fields))
     for name, value in configuration.labels.items():
         table[name] = value
@@ -50,7 +50,7 @@ class Results:
     table: pd.DataFrame
 
     def where(self, **labels: object) -> "Results":
-        """The rows with these labels; a list stands for any of its values."""
+        """Return the rows with these labels; a list accepts any of its values."""
         table = self.table
         for name, wanted in labels.items():
             among = wanted if isinstance(wanted, list | tuple) else [wanted]
@@ -58,38 +58,42 @@ class Results:
         return Results(table)
 
     def totals(self, metric: str, **labels: object) -> pd.DataFrame:
-        """The rows of a metric that are about whole runs."""
+        """Return the rows of a metric for whole runs, without series."""
         rows = self.where(metric=metric, **labels).table
         return rows[rows["time"].isna()]
 
     def over_time(self, metric: str, **labels: object) -> pd.Series:
-        """A metric by time, of the one run that the labels name."""
+        """Return a metric over time, for the one run with these labels."""
         rows = self.where(metric=metric, **labels).table
         rows = rows[rows["time"].notna()]
         return rows.set_index("time")["value"].sort_index()
 
     def value(self, metric: str, **labels: object) -> float:
-        """The mean over all runs that the labels name of a metric about whole runs."""
+        """Return the mean of a metric over all whole runs with these labels."""
         rows = self.totals(metric, **labels)
         if rows.empty:
-            raise KeyError(f"there is no {metric} for {labels}")
+            raise KeyError(f"there are no results for the metric {metric!r} with {labels}")
         return float(rows["value"].mean())
 
     def by(self, column: str, metric: str, **labels: object) -> pd.Series:
-        """A metric by the values of a column, rising; the mean where there are several."""
+        """Return the mean of a metric for each value of a column, in ascending order."""
         rows = self.totals(metric, **labels)
         return rows.groupby(column)["value"].mean().sort_index()
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What is said, what was measured, and whether that agrees."""
+    """A claim, the measurement, and whether the measurement agrees with the claim."""
 
     said: str
+    """The claim in one sentence."""
     section: str
+    """The part of the paper with the claim."""
     measured: str
+    """The measured numbers."""
     agrees: bool | None
-    """None where this run cannot tell."""
+    """Whether the numbers agree with the claim; None if this run cannot decide."""
     why: str = ""
+    """An explanation of the numbers."""
     ours: bool = False
-    """Not the paper's claim but this project's."""
+    """Whether the claim is this project's and not the paper's."""

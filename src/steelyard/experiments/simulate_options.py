@@ -1,6 +1,6 @@
-"""The flat options of one simulation, from flags or a file.
+"""The options of one simulation, from the command line or from a file.
 
-Options enter by name and are checked; a configuration leaves, which runs like any other.
+Options enter by name and are checked; a configuration leaves.
 """
 
 import re
@@ -36,7 +36,7 @@ _CHANGE = re.compile(r"(\d+),(\d+(?:\.\d+)?)@(\d+)")
 
 @dataclass(frozen=True)
 class DatasetOptions:
-    """Which data set, and how much of it."""
+    """The data set, and the fraction of it to simulate."""
 
     dataset: str = "wp"
     fraction: float = 0.05
@@ -44,7 +44,7 @@ class DatasetOptions:
     drift: int | None = None
 
     def stream(self, seed: int) -> Dataset:
-        """The data set."""
+        """Return the data set."""
         return datasets.named(
             self.dataset, fraction=self.fraction, skew=self.skew, drift=self.drift, seed=seed
         )
@@ -62,10 +62,10 @@ class FileOptions:
 
     def __post_init__(self) -> None:
         if (self.input is None) != (self.format is None):
-            raise ValueError("input and format belong together: give both, or none")
+            raise ValueError("input and format belong together: pass both or neither")
 
     def stream(self) -> FileStream | None:
-        """The messages of the files; None where no file is named."""
+        """Return the messages of the files; None without files."""
         if self.input is None or self.format is None:
             return None
         return FileStream.of(
@@ -75,7 +75,7 @@ class FileOptions:
 
 @dataclass(frozen=True)
 class GroupingOptions:
-    """How sources choose the worker of a message."""
+    """The rule by which sources choose the worker of a message."""
 
     scheme: str = "cg"
     epsilon: float | None = None
@@ -86,10 +86,10 @@ class GroupingOptions:
         require_whole("virtual_workers", self.virtual_workers, least=0)
         _require_one_of("scheme", self.scheme, SCHEMES)
         _require_one_of("rules", self.rules, RULES)
-        self.grouping()  # refuses what does not go together
+        self.grouping()  # raises an error for options that contradict each other
 
     def grouping(self) -> Grouping:
-        """The grouping."""
+        """Return the grouping."""
         settings: dict[str, Any] = {} if self.epsilon is None else {"epsilon": self.epsilon}
         name = "porc" if self.scheme == "cg" else self.scheme
         scheme = Plans(**settings) if name == "plans" else schemes.named(name, **settings)
@@ -99,21 +99,21 @@ class GroupingOptions:
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """The machines, and how much of what they can do the stream needs.
+    """The machines, and the load of the stream as a fraction of their capacity.
 
     >>> ClusterOptions(fast=3, times=5).name
     '{3,5}'
     >>> ClusterOptions(load=1.2)
     Traceback (most recent call last):
     ...
-    ValueError: load must be at most 1, or queues grow for ever, unless overload is said; got 1.2
+    ValueError: load must be at most 1, got 1.2; set overload to simulate queues that grow
     """
 
     workers: int = 10
     fast: int = 0
     times: float = 1.0
     speeds: tuple[float, ...] = ()
-    """One for each worker, instead of `workers`, `fast` and `times`; only their ratios count."""
+    """One speed for each worker, in place of `workers`, `fast` and `times`; only ratios matter."""
     then: tuple[str, ...] = ()
     load: float = 0.8
     overload: bool = False
@@ -122,48 +122,49 @@ class ClusterOptions:
         require_between("load", self.load, above=0)
         if self.load > 1 and not self.overload:
             raise ValueError(
-                "load must be at most 1, or queues grow for ever, unless overload is said; "
-                f"got {self.load}"
+                f"load must be at most 1, got {self.load}; "
+                "set overload to simulate queues that grow"
             )
-        self.cluster(rate=1.0)  # what this refuses is better known before a long stream is made
+        self.cluster(rate=1.0)  # raises errors before a long stream is generated
 
     @property
     def name(self) -> str:
-        """The name of the cluster in results: {y,z}, or speeds, and its changes."""
+        """The name of the cluster in results: {y,z} or its speeds, and its changes."""
         changes = "".join(f" {{{change.split('@')[0]}}}" for change in self.then)
         if self.speeds:
             return ":".join(f"{speed:g}" for speed in self.speeds[:8]) + changes
         return (machines(self.fast, self.times) if self.fast else "equal") + changes
 
     def cluster(self, rate: float) -> Cluster:
-        """The cluster for a stream of this rate, in messages per second."""
-        cluster = self._at_the_start(rate / self.load)
+        """Return the cluster for a stream of this rate in messages per second."""
+        cluster = self._initial_cluster(rate / self.load)
         for change in self.then:
             found = _CHANGE.fullmatch(str(change).replace(" ", ""))
             if not found:
                 raise ValueError(
-                    f"then must be written as fast,times@message, as in 5,4@6000000; got {change!r}"
+                    f"then must be written as fast,times@message, such as 5,4@6000000; "
+                    f"got {change!r}"
                 )
             fast, times, message = found.groups()
             cluster = cluster.then(fast=int(fast), times=float(times), at_message=int(message))
         return cluster
 
-    def _at_the_start(self, total: float) -> Cluster:
+    def _initial_cluster(self, total: float) -> Cluster:
         if not self.speeds:
             return Cluster.machines(self.workers, fast=self.fast, times=self.times, total=total)
-        Cluster(self.speeds)  # refuses a speed of 0, and text
+        Cluster(self.speeds)  # raises an error for a speed of 0 and for text
         whole = sum(self.speeds)
         return Cluster(tuple(speed / whole * total for speed in self.speeds))
 
 
 @dataclass(frozen=True)
 class SlotOptions:
-    """Slots, sources and service times; lengths are numbers of slots."""
+    """Slots, sources and service times; `quiet` and `period` are numbers of slots."""
 
     sources: int = 1
     slots: int = 0
     quiet: int = 0
-    """Slots at the start without reports."""
+    """The number of slots without reports at the start."""
     period: int = 0
     service: str = "deterministic"
     seed: int = 0
@@ -176,7 +177,7 @@ class SlotOptions:
         _require_one_of("service", self.service, SERVICES)
 
     def settings(self, stream: InputStream, *, overload: bool) -> SimulationSettings:
-        """The settings of a simulation of this stream."""
+        """Return the settings of a simulation of this stream."""
         slots = self.slots or max(1, min(1440, stream.messages // 4000))
         slot = stream.seconds / slots
         return SimulationSettings(
@@ -193,7 +194,7 @@ class SlotOptions:
 
 @dataclass(frozen=True)
 class SimulateOptions:
-    """All options of `steelyard simulate`; the flags say what each of them means.
+    """All options of `steelyard simulate`; `steelyard simulate --help` describes them.
 
     >>> SimulateOptions.of({"scheme": "cg", "fast": 3, "times": 5}).configuration().cluster_name
     '{3,5}'
@@ -207,7 +208,7 @@ class SimulateOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
-        """Options by name, as they come from a file or from flags.
+        """Create the options from names and values of a file or of the command line.
 
         >>> SimulateOptions.of({"worker": 3})
         Traceback (most recent call last):
@@ -226,7 +227,7 @@ class SimulateOptions:
 
     @staticmethod
     def read(path: Path) -> dict[str, Any]:
-        """The options in a TOML file, by name."""
+        """Return the options in a TOML file by name."""
         try:
             return tomllib.loads(path.read_text("utf-8"))
         except OSError as error:
@@ -235,7 +236,7 @@ class SimulateOptions:
             raise ValueError(f"{str(path)!r} is not TOML: {error}") from error
 
     def configuration(self) -> Configuration:
-        """The simulation that the options describe."""
+        """Return the configuration of the simulation."""
         stream = self.file.stream() or self.dataset.stream(self.slots.seed)
         return Configuration(
             "simulate",
@@ -256,11 +257,11 @@ _PARTS: dict[str, type[Any]] = {
     "cluster": ClusterOptions,
     "slots": SlotOptions,
 }
-"""The parts of `SimulateOptions`; together their fields are the flat options, in this order."""
+"""The parts of `SimulateOptions`; their fields, in this order, are the options."""
 
 
 def _part(part: type[Any], given: Mapping[str, Any]) -> Any:
-    """The options of one part; those that are not given keep their defaults."""
+    """Return the options of one part; options that are not given have their defaults."""
     names = {option.name for option in fields(part)}
     return part(**{name: _as_tuple(value) for name, value in given.items() if name in names})
 
@@ -271,7 +272,7 @@ def _require_one_of(name: str, value: str, allowed: Iterable[str]) -> None:
 
 
 def _require_kind(name: str, value: object, kind: str) -> None:
-    """Refuse text where a number is wanted, and the like; ranges are checked elsewhere."""
+    """Raise a ValueError if the value has the wrong type; ranges are checked elsewhere."""
     if "tuple" in kind:
         wanted, fits = "a list", isinstance(value, list | tuple)
     elif "bool" in kind:

@@ -1,4 +1,4 @@
-"""How many virtual workers should a worker have?"""
+"""The number of virtual workers per worker."""
 
 from steelyard.experiments import paper_setup
 from steelyard.experiments.configuration import Configuration, series
@@ -11,7 +11,7 @@ WORKERS, FAST, TIMES = 10, 3, 5
 
 
 def configurations(scale: Scale) -> list[Configuration]:
-    """{3,5} with few and with many, by the paper's rules and by ours."""
+    """Return configurations of {3,5} with few and many virtual workers, under both rules."""
     made = []
     for stream in paper_setup.both(scale):
         slot = paper_setup.slot(stream)
@@ -33,42 +33,44 @@ def configurations(scale: Scale) -> list[Configuration]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Which number is best, by the 99th percentile of the latency."""
+    """Compare the numbers of virtual workers by the 99th percentile of the latency."""
     made = []
     for dataset in ("wp", "zf"):
         paper, steady = (
             results.by("virtual_workers", "latency_p99", dataset=dataset, scheme=name)
             for name in (paper_setup.PAPER, paper_setup.STEADY)
         )
-        listed = f"p99 latency, s: {paper_setup.listed(paper, ',.0f')}"
+        listed = f"p99 latency, s, by virtual workers: {paper_setup.listed(paper, ',.0f')}"
         made += [
             Claim(
-                f"{dataset}: 5 virtual workers are too few to move around",
+                f"{dataset}: 5 virtual workers per worker are too few",
                 "Q3, virtual workers",
                 listed,
                 bool(paper[5] > 1.5 * paper[10]),
             ),
             Claim(
-                f"{dataset}: 1000 virtual workers take longer to converge",
+                f"{dataset}: 1000 virtual workers per worker take longer to converge",
                 "Q3, virtual workers",
                 listed,
                 bool(paper[1000] > 1.5 * paper[100]),
             ),
             Claim(
-                f"{dataset}: 10 and 20 are alike, 100 gives the best results",
+                f"{dataset}: 10 and 20 virtual workers per worker give similar results, 100 the "
+                "best results",
                 "Q3, virtual workers",
                 listed,
                 bool(paper.idxmin() == 100 and 0.5 < paper[10] / paper[20] < 2),
-                why="By the paper's rules a pair moves one virtual worker a slot: the more there "
-                "are, the longer it takes, and what queues up meanwhile has to be worked off.",
+                why="Under the paper's rules a pair of workers moves one virtual worker per slot. "
+                "With more virtual workers convergence takes longer, and queues grow meanwhile.",
             ),
             Claim(
-                f"{dataset}: by the steady rules 1000 virtual workers converge in time too",
+                f"{dataset}: under the steady rules 1000 virtual workers per worker converge too",
                 "Q3, virtual workers",
-                f"p99 latency, s: {paper_setup.listed(steady, ',.0f')}",
+                f"p99 latency, s, by virtual workers: {paper_setup.listed(steady, ',.0f')}",
                 bool(steady[1000] < paper[1000] / 3),
-                why="With 5 and 10 each they hold still where the paper's rules go on moving, "
-                "which is the better choice while the load changes."
+                why="With 5 and 10 virtual workers per worker the paper's rules continue to move "
+                "virtual workers where the steady rules stop. This is better while the load "
+                "changes."
                 if dataset == "wp"
                 else "",
                 ours=True,
@@ -80,7 +82,8 @@ def claims(results: Results) -> list[Claim]:
 EXPERIMENT = Experiment(
     name="virtual-workers",
     title="The number of virtual workers",
-    said="5 are too few, 1000 take too long to converge, 10 and 20 are alike, 100 are best.",
+    said="5 virtual workers per worker are too few, 1000 take too long to converge, 10 and 20 give "
+    "similar results, 100 give the best results.",
     configurations=configurations,
     panels=(
         *panels({"dataset": "wp", "scheme": paper_setup.PAPER}, "paper's rules", "virtual_workers"),

@@ -1,13 +1,13 @@
 """A source decides for many messages at once.
 
-balance.py        how evenly, and from which counts
-planner.py        counts of messages by bucket become a plan
+balance.py        settings: how evenly rows are balanced, and which rows are counted
+planner.py        turns counts of messages by bucket into a plan
 routing_plan.py   for every bucket of keys, the virtual workers that get its messages
-cells.py          the parts of a bucket's messages, and how a plan writes them
-lookup.py         from a bucket and a salt to a bin
-bucket_counts.py  counts of messages by bucket, checked
-description.py    a plan as a table for people
-task_sizes.py     how much each of a worker's tasks should hold
+cells.py          the parts of a bucket's messages, and their JSON form
+lookup.py         finds the bin of a bucket and a salt
+bucket_counts.py  checks counts of messages by bucket
+description.py    describes a plan in a few lines of text
+task_sizes.py     how many rows each task of a worker should get
 """
 
 from steelyard.plans.balance import Balance

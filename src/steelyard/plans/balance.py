@@ -1,4 +1,4 @@
-"""How evenly, and from which counts, rows are balanced: the settings that all calls share."""
+"""The balancing settings that all calls share: how evenly to balance, and which rows to count."""
 
 from dataclasses import dataclass
 
@@ -13,6 +13,14 @@ class Balance:
     Every call that distributes rows accepts a `Balance` as `routing`. A setting that a call does
     not need has no effect there, so that one `Balance` can serve several calls.
 
+    Args:
+        epsilon: No worker gets more than `(1 + epsilon)` times its share of the rows.
+        sample: Fraction of the rows to count, for inputs that are costly to read; None counts all
+            rows. Rows are counted before they are moved, except in streams and when they are read
+            from files.
+        buckets: Keys are hashed into this many buckets, and rows are counted by bucket.
+        decay: Streams only: the weight of all earlier counts when new ones arrive. 0 forgets them.
+
     >>> Balance(epsilon=0.05)
     Balance(epsilon=0.05, sample=None, buckets=8192, decay=0.2)
     >>> Balance(epsilon=0)
@@ -22,14 +30,9 @@ class Balance:
     """
 
     epsilon: float = 0.01
-    """No worker gets more than `(1 + epsilon)` times its share of the rows."""
     sample: float | None = None
-    """Fraction of the rows to count, for inputs that are costly to read; None counts all rows.
-    Rows are counted before they are moved, except in streams and when they are read from files."""
     buckets: int = 8192
-    """Keys are hashed into this many buckets, and rows are counted by bucket."""
     decay: float = 0.2
-    """Streams only: the weight of all earlier counts when new ones arrive. 0 forgets them."""
 
     def __post_init__(self) -> None:
         require_between("epsilon", self.epsilon, above=0, most=10)

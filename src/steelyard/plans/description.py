@@ -1,6 +1,6 @@
-"""What a routing plan does, in numbers and in words.
+"""Describe a routing plan in numbers and words.
 
-The counts and shares of a plan enter; a description leaves that can be printed.
+The counts and shares of a plan enter; a description that can be printed leaves.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LISTED = 10
-"""So many hot buckets are named; the others are counted."""
+"""The number of hot buckets that a description lists; of the others it gives the number only."""
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class HotBucket:
 
     bucket: int
     share: float
-    """Its share of the stream."""
+    """The bucket's share of the stream."""
     workers: int
-    """How many workers it goes to."""
+    """The number of workers that get messages of the bucket."""
 
     def __str__(self) -> str:
         share = f"{100 * self.share:6.2f} % of the stream"
@@ -29,7 +29,7 @@ class HotBucket:
 
 @dataclass(frozen=True)
 class PlanDescription:
-    """What a plan does for the stream that it was made for; `str` tells it in a few lines.
+    """The effect of a plan on the stream that it was made for; `str` gives it in a few lines.
 
     >>> hot = HotBucket(bucket=7, share=0.3, workers=2)
     >>> print(PlanDescription(4, 64, (hot,), 1.9, 1.0, buckets_used=64, bucket_copies=65))
@@ -47,24 +47,26 @@ class PlanDescription:
     """
 
     workers: int
+    """The number of workers."""
     buckets: int
+    """The number of buckets."""
     hot: tuple[HotBucket, ...]
     """The split buckets, those with the largest share first."""
     by_key_grouping: float
-    """The largest ratio of a worker's share to its fair one if bucket b is whole on worker
-    `b mod workers`: a bucket is a key's hash modulo `buckets`, so this is a hash of the key too."""
+    """The largest ratio of a worker's share to its fair share under key grouping.
+    Key grouping sends all messages of bucket b to worker `b mod workers`."""
     by_plan: float
-    """The largest ratio of a worker's share to its fair one under the plan."""
+    """The largest ratio of a worker's share to its fair share under the plan."""
     buckets_used: int
-    """Buckets in which there was anything."""
+    """The number of buckets with messages."""
     bucket_copies: int
-    """The workers of each of these, added up."""
+    """The number of workers of each bucket with messages, added up."""
 
     @property
     def copies_per_key(self) -> float:
-        """On how many workers a key is, on average: keys are spread evenly over the buckets.
+        """The mean number of workers that hold a key, if keys are spread evenly over the buckets.
 
-        With fewer keys than buckets each has a bucket of its own, and this is exact.
+        The number is exact if every key has a bucket of its own.
         """
         return self.bucket_copies / self.buckets_used
 
@@ -72,14 +74,14 @@ class PlanDescription:
         largest = (
             f"{self.by_plan:.3f} of its fair share ({self.by_key_grouping:.3f} by key grouping)"
         )
-        copies = f"({_so_many(self.bucket_copies, 'copy', 'copies')} of "
-        copies += f"{_so_many(self.buckets_used, 'bucket', 'buckets')})"
-        workers = _so_many(self.workers, "worker", "workers")
+        copies = f"({_counted(self.bucket_copies, 'copy', 'copies')} of "
+        copies += f"{_counted(self.buckets_used, 'bucket', 'buckets')})"
+        workers = _counted(self.workers, "worker", "workers")
         lines = [
-            f"{workers}, {_so_many(self.buckets, 'bucket', 'buckets')} of keys",
+            f"{workers}, {_counted(self.buckets, 'bucket', 'buckets')} of keys",
             f"largest worker   {largest}",
             f"copies of a key  {self.copies_per_key:.3f} on average {copies}",
-            f"hot              {_how_many(len(self.hot))}",
+            f"hot              {_split_buckets(len(self.hot))}",
         ]
         lines += map(str, self.hot[:_LISTED])
         if len(self.hot) > _LISTED:
@@ -93,7 +95,13 @@ def describe(
     shares: NDArray[np.float64],
     fair: NDArray[np.float64],
 ) -> PlanDescription:
-    """The description of a plan: counts and copies are by bucket, shares and fair ones by worker.
+    """Describe a plan.
+
+    Args:
+        counts: The number of messages of each bucket.
+        copies: The number of workers of each bucket.
+        shares: The share of the stream that each worker gets under the plan.
+        fair: The share of the stream that each worker should get.
 
     >>> ones = np.ones(2, np.int64)
     >>> describe(np.array([3.0, 1.0]), ones, np.array([0.75, 0.25]), np.array([0.5, 0.5])).by_plan
@@ -114,11 +122,11 @@ def describe(
     )
 
 
-def _how_many(split: int) -> str:
+def _split_buckets(split: int) -> str:
     if not split:
         return "no bucket is split"
     return "1 bucket is split" if split == 1 else f"{split:,} buckets are split"
 
 
-def _so_many(number: int, one: str, more: str) -> str:
+def _counted(number: int, one: str, more: str) -> str:
     return f"{number:,} {one if number == 1 else more}"

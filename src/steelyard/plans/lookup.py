@@ -1,6 +1,6 @@
-"""How the bin of a message is looked up: by its bucket, and by its salt if that is split.
+"""Find the bin of a message: by its bucket, and by its salt if the bucket is split.
 
-The cells of a plan enter; bins of messages leave, or tables in which others can look them up.
+The cells of a plan enter; the bins of messages leave, or tables for a lookup elsewhere.
 """
 
 from collections.abc import Iterable
@@ -14,24 +14,28 @@ from steelyard.plans.cells import Cells
 
 
 class Tables(NamedTuple):
-    """How to find a bin by looking up numbers."""
+    """A plan as arrays from which a bin is looked up without a search.
+
+    The rank of a split bucket is its position among the split buckets.
+    """
 
     first: NDArray[np.int32]
-    """By bucket: its bin, or ~rank if it is the rank-th of the split ones."""
+    """For each bucket its bin, or ~rank if the bucket is split."""
     guide: NDArray[np.int32]
-    """By the place of a rank + the leading bits of a salt: the first cell that it may be in."""
+    """The first cell that a salt may be in, at `guide_starts[rank]` + the leading bits of the
+    salt."""
     guide_starts: NDArray[np.int32]
-    """By rank: its place in the guide."""
+    """For each rank the start of its part of the guide."""
     guide_shifts: NDArray[np.int32]
-    """By rank: how many of a salt's high 32 bits are not leading bits."""
+    """For each rank the number of a salt's high 32 bits that are not leading bits."""
     ends: NDArray[np.int64]
-    """By cell: where it ends, as a part of 2^32, beyond rank * 2^32; and as many again as there are
-    steps, which are beyond everything."""
+    """For each cell of a split bucket rank * 2^32 + its end, a number out of 2^32. Then follow
+    `steps` entries that are larger than any salt."""
     bins: NDArray[np.int32]
-    """By cell: its bin."""
+    """For each cell of a split bucket its bin."""
     steps: int
-    """A salt is in the cell that the guide tells, or in one of as many after it: so many further on
-    as ends among these are not above it."""
+    """The number of cells after the guide's cell that a salt may be in. Of the `steps` ends from
+    the guide's cell on, each end that is not above the salt moves the salt one cell further."""
 
 
 class Lookup:
@@ -41,11 +45,11 @@ class Lookup:
         self._cells = cells
         self.split_buckets: NDArray[np.int64] = np.flatnonzero(cells.copies > 1)
         self._first = cells.bins_of[cells.starts[:-1]].copy()
-        """The bin of a whole bucket; ~rank of a split one."""
+        """For each bucket its bin, or ~rank if the bucket is split."""
         self._first[self.split_buckets] = ~np.arange(self.split_buckets.size, dtype=np.int32)
 
     def route(self, buckets: NDArray[np.integer], salts: NDArray[np.integer]) -> NDArray[np.int32]:
-        """The bins of messages of these buckets with these 64-bit salts."""
+        """Return the bins of messages with these buckets and these 64-bit salts."""
         routed = self._first.take(buckets)
         split = np.flatnonzero(routed < 0)
         if split.size:
@@ -54,7 +58,7 @@ class Lookup:
         return routed
 
     def _bins_at(self, rank: NDArray[np.int32], position: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The bins at these places, from 0 to 2^32, of split buckets."""
+        """Return the bins of split buckets at these positions from 0 to 2^32."""
         guide, ends = self._guide, self._cells.ends
         cell = guide.cells.take(guide.starts[rank] + (position >> guide.shifts[rank]))
         behind = np.flatnonzero(position >= ends.take(cell))
@@ -64,7 +68,7 @@ class Lookup:
         return self._cells.bins_of.take(cell)
 
     def tables(self) -> Tables:
-        """The plan as arrays in which a bin can be looked up, for those who cannot call `route`."""
+        """Return the plan as arrays, for a lookup in code that cannot call `route`."""
         split, copies = self.split_buckets, self._cells.copies
         if not split.size:
             none = np.empty(0, np.int32)
@@ -73,7 +77,7 @@ class Lookup:
         own = np.repeat(copies > 1, copies)  # cells of split buckets
         number = np.cumsum(own) - 1
         rank = np.repeat(np.arange(split.size), copies[split])
-        # The most cells that begin within one part of the guide: so many steps lead to any.
+        # The largest number of cells that begin within one part of the guide.
         last = [self._cells_at(b, _marks(shift) + 2**shift - 1) for b, shift in guide.of(split)]
         steps = int((np.concatenate(last) - guide.cells).max())
         ends = (rank << 32) + self._cells.ends[own]
@@ -90,9 +94,9 @@ class Lookup:
 
     @cached_property
     def _guide(self) -> "_Guide":
-        """By rank and the leading bits of a salt, the first cell that it may fall into.
+        """The first cell that a salt may be in, by rank and the leading bits of the salt.
 
-        Four to eight entries for each cell, so that a step or two lead to the right one.
+        The guide has four to eight entries for each cell, so one or two steps find the cell.
         """
         split = self.split_buckets
         shifts = 32 - np.frexp(4 * self._cells.copies[split])[1].astype(np.int64)
@@ -104,7 +108,7 @@ class Lookup:
         return _Guide(np.concatenate(cells), starts, shifts)
 
     def _cells_at(self, bucket: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The cells of a bucket in which these places between 0 and 2^32 fall."""
+        """Return the cells of a bucket that contain these positions from 0 to 2^32."""
         span = self._cells.span(bucket)
         ends = self._cells.ends[span]
         cells: NDArray[np.int64] = span.start + ends.searchsorted(places, "right")
@@ -112,17 +116,17 @@ class Lookup:
 
 
 class _Guide(NamedTuple):
-    """Where to begin the search for the cell of a salt, for every split bucket."""
+    """The cell at which the search for a salt begins, for every split bucket."""
 
     cells: NDArray[np.int64]
     starts: NDArray[np.int64]
     shifts: NDArray[np.int64]
 
     def of(self, split: NDArray[np.int64]) -> Iterable[tuple[int, int]]:
-        """Each split bucket with its shift."""
+        """Return each split bucket with its shift."""
         return zip(split.tolist(), self.shifts.tolist(), strict=True)
 
 
 def _marks(shift: int) -> NDArray[np.int64]:
-    """Where the parts of 2^32 begin that are told apart by all but the last `shift` bits."""
+    """Return the multiples of 2^shift from 0 up to 2^32."""
     return np.arange(2 ** (32 - shift), dtype=np.int64) << shift

@@ -1,7 +1,7 @@
-"""Plan for many messages at once: the rule of PoRC on the counts of buckets of keys.
+"""Plan the bins of many messages at once: apply the PoRC rule to counts of messages by bucket.
 
 Counts of messages per bucket enter; a `RoutingPlan` leaves. A plan is a pure function of the
-counts and of the plan before it.
+counts and the previous plan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,31 +17,38 @@ from steelyard.plans.cells import WHOLE
 from steelyard.plans.routing_plan import RoutingPlan
 from steelyard.validation import require_between, require_whole
 
-_ROUNDS = 32
-"""How many choices a bucket that fits into one bin tries before it takes the emptiest."""
+_CHOICES_TRIED = 32
+"""The number of choices that a bucket that fits into one bin tries before the emptiest bin."""
 
 _NEARLY = 1 + 1e-9
-"""Room that is missing by rounding only is not missing: the same counts give the same plan."""
+"""Factor by which the room of a bin grows, so that rounding errors cannot change a plan."""
 
-_WORTH_HAVING = 4 / WHOLE
-"""A cell with no more than this part of its bucket is too small to get any message."""
+_SMALLEST_WEIGHT = 4 / WHOLE
+"""The planner creates no cell with this weight or less, because it would get no message."""
 
 _ROUNDING = 16 / WHOLE
 """The weights of cells are rounded, so the cells that fill a bin may add up to more than its room.
-The excess is less than this part of the stream, however many buckets they are of."""
+The excess is less than this fraction of the stream, regardless of the number of buckets."""
 
 
 class Planner:
-    """Turns counts per bucket into plans, each as close to the one before as balance allows.
+    """Turn counts per bucket into plans; each plan changes as little as the balance allows.
 
-    A bin may get `(1 + epsilon)` times its share of the stream: an equal share, or one in
-    proportion to `capacities`. Buckets that fit into one bin go whole to the first of their
-    choices with room, the larger ones first. Those that do not fill one bin after the other along
-    their choices, up to the plain share, so that the slack is left to the light ones. A bucket
-    stays on the bins where the last plan put it while it fits there; how a split one is shared
-    out among its bins may change.
+    No bin gets more than `(1 + epsilon)` times its share of the stream. The shares are equal, or
+    proportional to `capacities`.
 
-    Counts of earlier updates fade by `decay` at each new one (0 forgets them at once).
+    A bucket that fits into one bin goes whole to the first of its choices with room; larger
+    buckets choose first. It is split only if no bin has room for it. A bucket that is too large
+    for one bin is split: it fills the bins in its sequence of choices, each up to its share
+    without epsilon. The rest of the room is left for light buckets. A bucket stays on the bins of
+    the previous plan while it fits there, but the weights of a split bucket may change.
+
+    Args:
+        bins: The number of bins.
+        epsilon: No bin gets more than `(1 + epsilon)` times its share.
+        buckets: The number of buckets that keys are hashed into.
+        capacities: For each bin a number in proportion to its share; None for equal shares.
+        decay: The weight of all earlier counts when new ones arrive; 0 forgets them.
 
     >>> planner = Planner(bins=4, buckets=8)
     >>> plan = planner.update([60, 1, 1, 1, 1, 1, 1, 1])
@@ -85,15 +92,15 @@ class Planner:
 
     @property
     def plan(self) -> RoutingPlan:
-        """The last plan; before any update, every bucket whole on its first choice."""
+        """The last plan; before the first update, every bucket goes to its first choice."""
         if self._plan is None:
             return self._as_plan(self._first, {}, self._counts, 0)
         return self._plan
 
     def update(self, counts: ArrayLike) -> RoutingPlan:
-        """Plan for a stream with these counts per bucket.
+        """Return a plan for a stream with these counts per bucket.
 
-        The version grows by one if the plan has other cells than the last.
+        The version grows by one if the cells differ from those of the last plan.
         """
         self._counts = self._counts * self.decay + checked_counts(counts, self.buckets)
         last = self.plan
@@ -105,7 +112,7 @@ class Planner:
         return plan
 
     def save(self) -> dict[str, Any]:
-        """The settings, the counts and the last plan, ready for JSON."""
+        """Return the settings, the counts and the last plan, ready for JSON."""
         return {
             "bins": self.bins,
             "epsilon": self.epsilon,
@@ -118,12 +125,12 @@ class Planner:
 
     @property
     def counts(self) -> Floats:
-        """What the last plan was made for: messages by bucket, those of earlier ones decayed."""
+        """The messages by bucket that the last plan was made for, earlier counts decayed."""
         return self._counts
 
     @classmethod
     def resume(cls, saved: Mapping[str, Any]) -> Self:
-        """A planner that goes on exactly where the saved one stopped."""
+        """Return a planner in exactly the state that `save` returned."""
         settings = ("bins", "epsilon", "buckets", "capacities", "decay")
         planner = cls(**{name: saved[name] for name in settings})
         planner._counts = checked_counts(saved["counts"], planner.buckets)
@@ -132,7 +139,7 @@ class Planner:
             if (plan.bins, plan.buckets) != (planner.bins, planner.buckets):
                 raise ValueError(
                     f"a planner for {planner.bins} bins and {planner.buckets} buckets cannot "
-                    f"resume a plan for {plan.bins} and {plan.buckets}"
+                    f"resume a plan for {plan.bins} bins and {plan.buckets} buckets"
                 )
             planner._plan = replace(plan, counts=planner._counts, fair=planner._share)
         return planner
@@ -140,7 +147,7 @@ class Planner:
     def _place(
         self, counts: Floats, last: RoutingPlan
     ) -> tuple[NDArray[np.int64], dict[int, dict[int, float]]]:
-        """The bin of every whole bucket, and the bins with amounts of every split one."""
+        """Return the bin of every whole bucket, and the amounts by bin of every split bucket."""
         fair = self._share * counts.sum()
         rounding = _ROUNDING * counts.sum()
         whole = last.bins_of[last.starts[:-1]].astype(np.int64)
@@ -150,7 +157,7 @@ class Planner:
         is_heavy = counts[by_count] > fair.max() * _NEARLY
         left = fair.copy()
         heavy = {
-            bucket: _fill(counts[bucket], self._walk(bucket, last), left)
+            bucket: _fill(counts[bucket], self._candidates(bucket, last), left)
             for bucket in by_count[is_heavy].tolist()
         }
         left += np.maximum(self.epsilon * fair, rounding)
@@ -171,7 +178,7 @@ class Planner:
         last: RoutingPlan,
         rounding: float,
     ) -> None:
-        """Place buckets that fit into one bin, given in falling order of their counts."""
+        """Place buckets that fit into one bin, given in descending order of their counts."""
         was_split = last.copies[group] > 1
         stay, were_split = group[~was_split], group[was_split].tolist()
         stranded = self._settle(stay, counts, left, whole, whole[stay], rounding)
@@ -182,7 +189,7 @@ class Planner:
         ]
         stranded = np.union1d(stranded, np.array(new, np.int64))
         stranded = stranded[np.argsort(-counts[stranded], kind="stable")]
-        for attempt in range(_ROUNDS):
+        for attempt in range(_CHOICES_TRIED):
             if not stranded.size:
                 return
             choice = (self._first[stranded] + self._step[stranded] * attempt) % self.bins
@@ -196,11 +203,11 @@ class Planner:
                 by_room = np.argsort(-left, kind="stable").tolist()
                 split[bucket] = _fill(counts[bucket], by_room, left)
 
-    def _walk(self, bucket: int, last: RoutingPlan) -> list[int]:
-        """The bins that a bucket has, and then all in the order of its choices."""
-        had = [cell.bin for cell in last.cells(bucket)]
-        walk = (self._first[bucket] + self._step[bucket] * np.arange(self.bins)) % self.bins
-        return [*had, *walk.tolist()]
+    def _candidates(self, bucket: int, last: RoutingPlan) -> list[int]:
+        """Return the bucket's bins in the last plan, then all bins in the order of its choices."""
+        previous = [cell.bin for cell in last.cells(bucket)]
+        choices = (self._first[bucket] + self._step[bucket] * np.arange(self.bins)) % self.bins
+        return [*previous, *choices.tolist()]
 
     def _settle(
         self,
@@ -211,7 +218,7 @@ class Planner:
         proposal: NDArray[np.int64],
         rounding: float = 0.0,
     ) -> NDArray[np.int64]:
-        """Each bin takes those that propose to it while they fit; return the others, in order."""
+        """Put each bucket into its proposed bin while there is room; return the others in order."""
         by_bin = np.argsort(proposal, kind="stable")
         bins, sizes = proposal[by_bin], counts[group[by_bin]]
         running = sizes.cumsum()
@@ -246,9 +253,9 @@ class Planner:
 
 
 def _fill(count: float, order: Sequence[int], left: Floats) -> dict[int, float]:
-    """Split a bucket: fill one bin after the other; takes from `left`."""
+    """Split a bucket: fill one bin after the other, and subtract the amounts from `left`."""
     amounts: dict[int, float] = {}
-    least = count * _WORTH_HAVING
+    least = count * _SMALLEST_WEIGHT
     for where in order:
         if left[where] > least:
             amounts[where] = min(left[where], count)
@@ -267,7 +274,7 @@ def _keep(
     last: RoutingPlan,
     rounding: float,
 ) -> bool:
-    """Put a bucket that was split into the same bins again, if they have room."""
+    """Put a split bucket into its bins of the last plan if they have room; return whether."""
     amounts = {cell.bin: cell.weight * count for cell in last.cells(bucket)}
     if any(amount > left[where] + rounding for where, amount in amounts.items()):
         return False
@@ -280,7 +287,7 @@ def _keep(
 def _unsplit(
     counts: Floats, left: Floats, whole: NDArray[np.int64], split: dict[int, dict[int, float]]
 ) -> None:
-    """Make buckets whole that one of their bins can take, until there are no more of them."""
+    """Merge split buckets into one of their bins with room, until no more can be merged."""
     searching = True
     while searching:
         searching = False
@@ -302,7 +309,7 @@ def _checked_capacities(capacities: ArrayLike | None, bins: int) -> Floats:
     numbers = np.asarray(capacities, np.float64)
     if numbers.shape != (bins,):
         raise ValueError(
-            f"capacities must be one number for each of {bins} bins, got shape {numbers.shape}"
+            f"capacities must have one number for each of {bins} bins, got shape {numbers.shape}"
         )
     if not (np.isfinite(numbers) & (numbers > 0)).all():
         bad = int(np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))[0])

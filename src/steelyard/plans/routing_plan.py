@@ -1,4 +1,4 @@
-"""Where every bucket of keys goes: a table that routes many messages at once.
+"""The routing plan: a table that gives the bins of many messages at once.
 
 Buckets and salts enter; bins leave. A plan is a value: it needs no state at the source, does not
 depend on the order of the messages, and takes a few kilobytes to send.
@@ -23,9 +23,20 @@ from steelyard.plans.lookup import Lookup, Tables
 class RoutingPlan:
     """For every bucket the bins that its messages go to.
 
-    `bins_of[i]` takes the part of its bucket's messages whose salt falls below `ends[i]` (of
-    2^32) and not below the end before it; the cells of bucket b are those from `starts[b]` to
-    `starts[b + 1]`. Two plans are equal when they have the same cells.
+    The cells of bucket b are those from `starts[b]` to `starts[b + 1]`. A message of the bucket
+    goes to `bins_of[i]` for the first cell i whose end, `ends[i]`, is above the high 32 bits of
+    the message's salt. Two plans are equal when they have the same cells.
+
+    Args:
+        bins: The number of bins.
+        starts: The number of each bucket's first cell, and at the end the number of cells.
+        bins_of: The bin of each cell.
+        ends: The end of each cell, as a number out of 2^32.
+        shares: The share of the stream that each bin gets while the stream stays as it was counted.
+        version: The version of the plan; a planner counts it up when the cells change.
+        counts: The counts per bucket that the plan was made for; None if they are unknown.
+        fair: The share of the stream that each bin should get: equal, or proportional to
+            capacities.
 
     >>> plan = RoutingPlan.from_cells(2, [[(0, WHOLE)], [(0, WHOLE // 4), (1, WHOLE)]])
     >>> plan.splits
@@ -37,16 +48,13 @@ class RoutingPlan:
     bins_of: NDArray[np.int32]
     ends: NDArray[np.int64]
     shares: Floats = field(repr=False)
-    """The share of the stream that each bin gets if it goes on as it was counted."""
     version: int = 0
     counts: Floats | None = field(default=None, repr=False)
-    """The counts per bucket that the plan was made for, if they are known."""
     fair: Floats | None = field(default=None, repr=False)
-    """The share of the stream that each bin should get: equal, or as the capacities are."""
 
     @classmethod
     def from_cells(cls, bins: int, cells: Sequence[Sequence[tuple[int, int]]]) -> Self:
-        """A plan from the (bin, end) pairs of each bucket, in the order of the ends."""
+        """Create a plan from the (bin, end) pairs of each bucket, in the order of the ends."""
         flat = [cell for bucket in cells for cell in bucket]
         return cls(
             bins=bins,
@@ -58,17 +66,17 @@ class RoutingPlan:
 
     @property
     def buckets(self) -> int:
-        """How many buckets the keys are hashed into."""
+        """The number of buckets that keys are hashed into."""
         return self.starts.size - 1
 
     @property
     def copies(self) -> NDArray[np.int64]:
-        """For every bucket the number of bins that it goes to."""
+        """The number of bins of each bucket."""
         return np.diff(self.starts)
 
     @property
     def weights(self) -> Floats:
-        """For every cell its part of its bucket."""
+        """The weight of each cell: its fraction of its bucket's messages."""
         before = np.concatenate(([0], self.ends[:-1]))
         before[self.starts[:-1]] = 0
         parts: Floats = (self.ends - before) / WHOLE
@@ -76,11 +84,11 @@ class RoutingPlan:
 
     @property
     def splits(self) -> dict[int, list[Cell]]:
-        """The buckets that go to more than one bin, with their cells."""
+        """The buckets with more than one bin, with their cells."""
         return {int(b): self.cells(int(b)) for b in np.flatnonzero(self.copies > 1)}
 
     def cells(self, bucket: int) -> list[Cell]:
-        """Where a bucket's messages go."""
+        """Return the cells of a bucket."""
         span = self._cells.span(bucket)
         ends = self.ends[span]
         weights = np.diff(ends, prepend=0) / WHOLE
@@ -90,11 +98,11 @@ class RoutingPlan:
         ]
 
     def route(self, buckets: NDArray[np.integer], salts: NDArray[np.integer]) -> NDArray[np.int32]:
-        """The bins of messages of these buckets.
+        """Return the bins of messages with these buckets and salts.
 
-        A salt is a uniform 64-bit number, signed or not, that tells messages of one bucket apart:
-        a hash of what differs between them, or `steelyard.hashing.spread` of running numbers. Its
-        high 32 bits decide between the cells of a split bucket; equal salts stay together.
+        A salt is a uniform 64-bit number, signed or unsigned. It distinguishes messages of one
+        bucket: a hash of their other columns, or `steelyard.hashing.spread` of running numbers.
+        Its high 32 bits select a cell of a split bucket, so messages with equal salts go together.
 
         >>> plan = RoutingPlan.from_cells(2, [[(0, WHOLE)], [(0, WHOLE // 4), (1, WHOLE)]])
         >>> plan.route(np.array([0, 1, 1]), np.array([7, 7, 2**63], np.uint64))
@@ -103,15 +111,15 @@ class RoutingPlan:
         buckets, salts = np.asarray(buckets), np.asarray(salts)
         if buckets.dtype.kind not in "iu" or salts.dtype not in (np.uint64, np.int64):
             raise TypeError(
-                "route needs whole numbers of buckets and 64-bit salts, "
+                "route needs `buckets` of an integer type and `salts` of a 64-bit integer type, "
                 f"got {buckets.dtype} and {salts.dtype}"
             )
         if buckets.size and buckets.min() < 0:
-            raise IndexError(f"buckets are numbered from 0, got {buckets.min()}")
+            raise IndexError(f"`buckets` must be numbers from 0 on, got {buckets.min()}")
         return self._lookup.route(buckets, salts)
 
     def bins_by_bucket(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Where the bins of each bucket start, and the bins: each once, even with two cells.
+        """Return where the bins of each bucket start, and the bins, each once per bucket.
 
         >>> plan = RoutingPlan.from_cells(2, [[(1, WHOLE)], [(0, WHOLE // 4), (1, WHOLE)]])
         >>> plan.bins_by_bucket()
@@ -123,7 +131,7 @@ class RoutingPlan:
         return starts.astype(np.int32), bins.astype(np.int32)
 
     def tables(self) -> Tables:
-        """The plan as arrays in which a bin can be looked up, for those who cannot call `route`."""
+        """Return the plan as arrays, for a lookup in code that cannot call `route`."""
         return self._lookup.tables()
 
     @cached_property
@@ -135,7 +143,10 @@ class RoutingPlan:
         return Cells(self.starts, self.bins_of, self.ends)
 
     def with_whole(self, buckets: Iterable[int]) -> "RoutingPlan":
-        """The same, but those of these buckets that are split go whole to their largest cell."""
+        """Return a plan in which none of these buckets is split.
+
+        A bucket that was split goes to the bin of its largest cell. Other buckets are unchanged.
+        """
         split = set(self._lookup.split_buckets.tolist())
         kept = np.ones(self.bins_of.size, bool)
         ends, weights = self.ends.copy(), self.weights
@@ -150,7 +161,7 @@ class RoutingPlan:
         return plan if self.counts is None else replace(plan, shares=plan.shares_of(self.counts))
 
     def shares_of(self, counts: ArrayLike) -> Floats:
-        """The share of each bin in a stream with these counts per bucket."""
+        """Return the share of each bin in a stream with these counts per bucket."""
         weights = checked_counts(counts, self.buckets)
         total = weights.sum()
         per_cell = np.repeat(weights, self.copies) * self.weights
@@ -158,9 +169,10 @@ class RoutingPlan:
         return shares
 
     def describe(self) -> PlanDescription:
-        """The hot buckets, the largest bin with and without the plan, and the copies of keys.
+        """Describe the hot buckets, the largest bin with and without the plan, and the key copies.
 
-        All of it for the counts that the plan was made for. Only a planner's plan knows them.
+        The numbers hold for the counts that the plan was made for. A plan has its counts only if
+        a planner made it.
 
         >>> from steelyard.plans.planner import Planner
         >>> print(Planner(bins=4, buckets=8).update([60, 1, 1, 1, 1, 1, 1, 1]).describe())
@@ -172,25 +184,25 @@ class RoutingPlan:
         """
         if self.counts is None or self.fair is None:
             raise ValueError(
-                "a plan that was read from JSON or made from cells does not know the counts it was "
-                "made for; describe the plan that a Planner, or steelyard.plan, gives"
+                "a plan that was read from JSON or made from cells has no counts to describe; "
+                "describe a plan that Planner.update or steelyard.plan returned"
             )
         if not self.counts.any():
             raise ValueError(
-                "this plan was made before anything was counted; give counts to its planner's "
-                "update and describe the plan that it returns"
+                "this plan was made without counts; pass counts to Planner.update and describe "
+                "the plan that it returns"
             )
         return describe(self.counts, self.copies, self.shares, self.fair)
 
     def moved_from(self, other: "RoutingPlan", counts: ArrayLike) -> float:
-        """The share of a stream with these counts that has to change bins after `other`.
+        """Return the share of a stream with these counts that changes bins after plan `other`.
 
-        Messages of one bucket stand for each other: what matters is how much of it each bin gets.
+        Messages of one bucket are interchangeable: only the amount that each bin gets counts.
         """
         weights = checked_counts(counts, self.buckets)
         if other.buckets != self.buckets:
             raise ValueError(
-                f"plans over {self.buckets} and {other.buckets} buckets cannot be compared"
+                f"`other` must be a plan over {self.buckets} buckets, got one over {other.buckets}"
             )
         are_whole = (self.copies == 1) & (other.copies == 1)
         same = self.bins_of[self.starts[:-1]] == other.bins_of[other.starts[:-1]]
@@ -215,11 +227,14 @@ class RoutingPlan:
         return hash((self.bins, self.bins_of.tobytes(), self.ends.tobytes()))
 
     def to_json(self) -> str:
-        """The plan as JSON text."""
+        """Return the plan as JSON text."""
         return json.dumps(self.fields(), separators=(",", ":"))
 
     def fields(self) -> dict[str, Any]:
-        """Ready for JSON: one number for a whole bucket, [bin, end, bin, end, ...] for others."""
+        """Return the plan as a dictionary for JSON.
+
+        A bucket with one cell is one number; others are lists [bin, end, bin, end, ...].
+        """
         return {
             "version": self.version,
             "bins": self.bins,
@@ -229,7 +244,7 @@ class RoutingPlan:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The plan that `to_json` wrote."""
+        """Return the plan that `to_json` wrote."""
         try:
             fields = json.loads(text)
         except ValueError as error:
@@ -238,7 +253,7 @@ class RoutingPlan:
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Self:
-        """The plan whose `fields` these are."""
+        """Return the plan that `fields` wrote."""
         try:
             buckets, bins, version = fields["buckets"], fields["bins"], fields["version"]
             cells = cells_from_json(bins, buckets)

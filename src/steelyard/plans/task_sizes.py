@@ -1,6 +1,6 @@
-"""Tasks that anybody may take: large ones first, small ones last.
+"""Sizes of tasks that run in any free task slot: large tasks first, small tasks last.
 
-A number of workers and of tasks for each enter; what each task should hold leaves.
+The number of workers and of tasks per worker enter; the relative size of each task leaves.
 """
 
 from collections.abc import Sequence
@@ -8,16 +8,18 @@ from collections.abc import Sequence
 import numpy as np
 
 SHRINKING = 0.75
-"""Of a task of one round, a task of the next: the fewer are left, the finer they even out."""
+"""The size of a worker's task relative to the task before it. Small last tasks let task slots
+finish at nearly the same time."""
 
 
 def capacities_of_tasks(
     workers: int, tasks: int, capacities: Sequence[float] | None = None
 ) -> list[float] | None:
-    """What each of `workers * tasks` bins should hold, round by round; None: all the same.
+    """Return the relative sizes of `workers * tasks` bins; None means equal sizes.
 
-    Spark starts tasks in their order, so that whoever is free late finds small ones: nobody waits
-    long for the last. Bin `round * workers + worker` is the worker's task of that round.
+    Bin `number * workers + worker` is task `number` of the worker. Spark starts tasks in the order
+    of their bins, so the last tasks to start are small, and no task slot waits long for the end
+    of a stage.
 
     >>> capacities_of_tasks(workers=2, tasks=3)
     [1.0, 1.0, 0.75, 0.75, 0.5625, 0.5625]

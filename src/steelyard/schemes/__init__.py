@@ -1,4 +1,4 @@
-"""Grouping schemes: how a source chooses a bin for a message.
+"""Grouping schemes: the rules by which a source chooses a bin for each message.
 
 >>> scheme = named("porc", epsilon=0.1)
 >>> router = scheme.router(bins=8)
@@ -53,7 +53,7 @@ _SCHEMES: dict[str, type[Scheme]] = {
 
 
 def names() -> list[str]:
-    """The names that `named` knows.
+    """Return the names that `named` accepts.
 
     >>> names()
     ['kg', 'sg', 'pkg', 'salting', 'potc', 'ch', 'porc', 'porc-graded', 'dchoices', 'wchoices']
@@ -62,7 +62,7 @@ def names() -> list[str]:
 
 
 def named(name: str, **settings: object) -> Scheme:
-    """The scheme of this name with these settings, the others at their defaults.
+    """Return the scheme with this name and these settings; other settings have their defaults.
 
     >>> named("ch", epsilon=0.5)
     BoundedHashing(epsilon=0.5)

@@ -1,8 +1,7 @@
-"""What every grouping scheme is: frozen settings, and a router that holds one source's state.
+"""The base of every grouping scheme: frozen settings, and a router that holds a source's state.
 
-Hashes of keys enter; numbers of bins leave. A bin is a worker, or a virtual worker where a
-delegation decides later which worker owns it. The source sees no load but the messages that it
-routed itself.
+Hashes of keys enter; numbers of bins leave. A bin is a worker, or a virtual worker whose owner
+delegation decides later. A source knows only the load of the messages that it routed itself.
 """
 
 from abc import ABC, abstractmethod
@@ -18,18 +17,18 @@ from steelyard.validation import require_whole
 Bins = NDArray[np.int32]
 Loads = NDArray[np.int64]
 State = Mapping[str, NDArray[np.generic]]
-"""A router's memory as named arrays, ready for `numpy.savez`."""
+"""A router's state as named arrays, ready for `numpy.savez`."""
 
 
 class Router(ABC):
-    """One source's part of a scheme: routes messages and remembers what it must.
+    """The state of one source: routes messages by the rule of a scheme.
 
-    The bin of a message depends on the messages before it, never on how they were split into
+    The bin of a message depends on the earlier messages, but not on how they were split into
     calls of `route` and `route_many`.
     """
 
     _remembers: ClassVar[tuple[str, ...]] = ("_loads",)
-    """The attributes that make up the state; all else can be derived from them."""
+    """The attributes that `save` stores; all others can be derived from them."""
 
     def __init__(self, scheme: "Scheme", bins: int, seed: int) -> None:
         require_whole("bins", bins, least=1, most=MOST_BINS)
@@ -43,30 +42,30 @@ class Router(ABC):
 
     @property
     def loads(self) -> Loads:
-        """Messages that each bin got from this router so far (a copy)."""
+        """A copy of the number of messages that each bin got from this router."""
         return self._loads.copy()
 
     @property
     def messages(self) -> int:
-        """Messages routed so far."""
+        """The number of messages routed so far."""
         return self._messages
 
     @property
     def probes(self) -> int:
-        """Bins looked at by this object so far: the work that the decisions took."""
+        """The number of bins whose load this router has checked: a measure of its work."""
         return self._probes
 
     def route(self, key_hash: int) -> int:
-        """The bin of one message, given the hash of its key."""
+        """Return the bin of one message, given the hash of its key."""
         return int(self.route_many(np.array([int(key_hash) & (2**64 - 1)], np.uint64))[0])
 
     def route_many(self, hashes: Hashes | NDArray[np.int64]) -> Bins:
-        """The bins of many messages, in their order; the same as one by one."""
+        """Return the bins of many messages, the same as calls of `route` in this order."""
         given = np.ascontiguousarray(hashes)
         if given.ndim != 1 or given.dtype not in (np.uint64, np.int64):
             raise TypeError(
-                "route_many needs a one-dimensional array of 64-bit hashes, as hash_keys gives, "
-                f"got {given.ndim} dimension(s) of {given.dtype}"
+                "route_many needs a one-dimensional array of 64-bit hashes, such as hash_keys "
+                f"returns, got {given.ndim} dimension(s) of {given.dtype}"
             )
         bins = np.empty(given.size, np.int32)
         if given.size:
@@ -76,10 +75,10 @@ class Router(ABC):
 
     @abstractmethod
     def _route(self, hashes: Hashes, bins: Bins) -> int:
-        """Fill `bins`, count the messages in the loads, return how many bins were looked at."""
+        """Fill `bins`, add the messages to the loads, return the number of bins checked."""
 
     def save(self) -> State:
-        """A copy of the state, for `scheme.resume`."""
+        """Return a copy of the state, for `Scheme.resume`."""
         saved: dict[str, NDArray[np.generic]] = {
             "scheme": np.array(repr(self.scheme)),
             "bins": np.array(self.bins, np.int64),
@@ -91,7 +90,7 @@ class Router(ABC):
         return saved
 
     def _restore(self, saved: State) -> None:
-        """Take over a saved state; called on a fresh router."""
+        """Restore a saved state; called on a new router."""
         self._messages = int(saved["messages"])
         for name in self._remembers:
             value = np.array(saved[name.removeprefix("_")])
@@ -99,27 +98,27 @@ class Router(ABC):
 
 
 class Scheme(ABC):
-    """A way to group messages by key: settings only, frozen, comparable, picklable."""
+    """The settings of a grouping scheme: frozen, comparable and picklable."""
 
     name: ClassVar[str]
-    """What `steelyard.schemes.named` calls it."""
+    """The name of the scheme for `steelyard.schemes.named`."""
 
     @abstractmethod
     def router(self, bins: int, seed: int = 0) -> Router:
-        """A fresh router over `bins` bins; routers with the same seed make the same choices."""
+        """Create a router over `bins` bins; routers with the same seed make the same choices."""
 
     def resume(self, saved: State) -> Router:
-        """A router that goes on exactly where the saved one stopped."""
+        """Create a router in exactly the state that `Router.save` returned."""
         owner = str(saved["scheme"]) if "scheme" in saved else "something else"
         if owner != repr(self):
-            raise ValueError(f"this state was saved by {owner}, it cannot resume {self!r}")
+            raise ValueError(f"the state was saved by {owner} and cannot resume {self!r}")
         router = self.router(int(saved["bins"]), int(saved["seed"]))
         router._restore(saved)
         return router
 
     @classmethod
     def of(cls, **settings: object) -> Self:
-        """The scheme with these settings; an unknown one is refused by name."""
+        """Create the scheme with these settings; raise a ValueError that names an unknown one."""
         known = list(getattr(cls, "__dataclass_fields__", {}))
         for setting in settings:
             if setting not in known:

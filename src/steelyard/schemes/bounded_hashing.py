@@ -1,4 +1,4 @@
-"""Consistent hashing with bounded load: the first bin with room, clockwise on a ring."""
+"""Consistent hashing with bounded loads: the first bin with room, clockwise on a ring."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +15,12 @@ from steelyard.validation import require_between
 
 @dataclass(frozen=True)
 class BoundedHashing(Scheme):
-    """Bins stand on a ring, one point each; a key goes to the next bin clockwise that has room.
+    """Each bin has one point on a ring; a message goes to the next bin clockwise with room.
 
-    Room is `(1 + epsilon)` times the mean load, as in PoRC (Mirrokni et al., 2016), so at every
-    message `load <= (1 + epsilon) m / n + 1`. All that overflows a bin lands on its neighbor,
-    hence more copies of keys than PoRC makes.
+    A bin has room while its load is below `(1 + epsilon)` times the mean load, as in PoRC
+    (Mirrokni et al., 2016). After m messages over n bins `load <= (1 + epsilon) m / n + 1`, at
+    every m. All messages that overflow a bin go to its neighbor, so keys have more copies than
+    with PoRC.
 
     >>> router = BoundedHashing(epsilon=0.5).router(bins=4)
     >>> int(np.bincount(router.route_many(np.zeros(100, np.uint64))).max())
@@ -45,12 +46,12 @@ class _BoundedHashingRouter(Router):
         points = mix64(~np.arange(self.bins, dtype=np.uint64) ^ self._mask)
         self._order: NDArray[np.int64] = np.argsort(points, kind="stable")
         self._points = points[self._order]
-        # Where the search on the ring starts, by the leading bits of the key's point.
+        # The position on the ring where the search starts, by the leading bits of a key's point.
         self._leading_bits = (4 * self.bins - 1).bit_length()
         starts = np.arange(2**self._leading_bits, dtype=np.uint64)
         starts <<= np.uint64(64 - self._leading_bits)
         self._guide = np.searchsorted(self._points, starts).astype(np.int64)
-        # Where to go from each place on the ring; leads to a bin with room in a few hops.
+        # The next position to check from each position; leads to a bin with room in a few hops.
         self._onward = np.arange(self.bins, dtype=np.int64)
 
     def _restore(self, saved: State) -> None:
@@ -107,7 +108,7 @@ def _clockwise(
         if place == bins:
             place = 0
         probes += 1
-        while onward[place] != place:  # each hop halves the way for those who come after
+        while onward[place] != place:  # each hop halves the path for later messages
             onward[place] = onward[onward[place]]
             place = onward[place]
             probes += 1

@@ -1,4 +1,4 @@
-"""Graded power of random choices: hot keys overflow first, so that light keys need not move."""
+"""Graded power of random choices: hot keys overflow first, so light keys can stay."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,19 +16,24 @@ _POINTERS = 1024
 
 @dataclass(frozen=True)
 class GradedChoices(Scheme):
-    """PoRC with a lower limit for hotter keys: the same bound, fewer copies of keys.
+    """PoRC with a lower limit for hotter keys: the same bound on loads, but fewer key copies.
 
-    In Algorithm 1 a light key moves whenever hot ones have filled its bin. Here a key's limit
-    falls from `(1 + epsilon)` times the mean load, for a light key, to the mean load itself, for
-    the hottest, in `grades` steps: one for each doubling of the key's share beyond
-    `heavy_share` of a bin. Who is hot is found by a majority vote in each of `16 n` slots.
+    In Algorithm 1 a light key moves whenever hot keys have filled its bin. Here the limit depends
+    on the key. It falls in `grades` steps from `(1 + epsilon)` times the mean load, for a light
+    key, to the mean load, for the hottest keys. Each step is a doubling of the key's share beyond
+    `heavy_share` of a bin. A majority vote in each of `16 n` hash table entries finds hot keys.
 
     After m messages over n bins `load <= (1 + epsilon) m / n + slack + 1`.
 
-    Loads count the whole stream unless `half_life` is given: then all is halved every so many
-    messages, which bounds the *recent* imbalance when hot keys change (10 n / epsilon follows
-    them closely, 4 n / epsilon^2 keeps the memory low). `slack` is an additive allowance; a few
-    messages of it spare light keys a move while loads are small.
+    Args:
+        epsilon: Sets the limit for light keys.
+        grades: The number of different limits.
+        heavy_share: The share of a bin from which a key has a lower limit.
+        half_life: All loads are halved after each `half_life` messages; None never halves them.
+            Halving bounds the *recent* imbalance when hot keys change. 10 n / epsilon follows
+            them closely; 4 n / epsilon^2 keeps the memory low.
+        slack: A number of messages added to the limit. A few messages let light keys stay while
+            loads are small.
 
     >>> router = GradedChoices(epsilon=0.5).router(bins=4)
     >>> int(np.bincount(router.route_many(np.zeros(100, np.uint64))).max())
@@ -68,16 +73,16 @@ class _GradedChoicesRouter(Router):
         slots = 2 ** (16 * self.bins - 1).bit_length()
         self._hot_keys = np.zeros(slots, np.uint64)
         self._hot_votes = np.zeros(slots, np.int64)
-        # What halving took off the loads, so that `loads` still counts messages.
+        # The messages that halving removed from the loads, so that `loads` still counts all.
         self._forgotten = np.zeros(self.bins, np.int64)
         self._until_halving = scheme.half_life or 0
         # Rows of (key, limit, hops): the first `hops` choices of `key` are full at `limit`.
-        # Rows may be lost or overwritten at any time: they save probes, they decide nothing.
+        # Rows may be lost or overwritten at any time: they save probes but change no choice.
         self._pointers = np.zeros((_POINTERS, 3), np.uint64)
 
     @property
     def loads(self) -> Loads:
-        """Messages that each bin got from this router so far (a copy)."""
+        """The number of messages that each bin got from this router."""
         return self._loads + self._forgotten
 
     def _route(self, hashes: Hashes, bins: Bins) -> int:
@@ -170,7 +175,7 @@ def _first_with_room(
             step = np.int64(steps[scaled(mixed & LOW_HALF, steps.size)])
             pointer = pointers[np.int64(mixed & pointer_mask)]
             hops: Any = np.int64(1)
-            # Loads only grow: what was full at a limit is full at every lower one.
+            # Loads only grow: a bin that is full at a limit is full at every lower limit.
             if pointer[0] == key and pointer[1] >= np.uint64(limit):
                 hops = np.int64(pointer[2])
             b = np.int64((np.uint64(b) + np.uint64(hops) * np.uint64(step)) % np.uint64(bins))

@@ -1,4 +1,4 @@
-"""D-Choices and W-Choices: more than two choices, but for the hottest keys only."""
+"""D-Choices and W-Choices: more than two choices for the hottest keys only."""
 
 import math
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ class _HeadChoices(Scheme):
 
 @dataclass(frozen=True)
 class DChoices(_HeadChoices):
-    """Head keys go to the least loaded of d choices, the others of two (Nasir et al., ICDE 2016).
+    """Head keys go to the least loaded of d choices, other keys of two (Nasir et al., ICDE 2016).
 
     A key is in the head while its share, as SpaceSaving estimates it, is at least `head_share` of
-    a bin: 1/(5n) by default. Every `refresh` messages (default: 100 n, at least 10,000), and more
-    often before the first of these, d becomes the smallest number that should keep the imbalance
-    of the current head below `tolerance`; if that takes n or more, head keys may go anywhere, as
-    in W-Choices.
+    a bin: 1/(5n) by default. The scheme updates d every `refresh` messages (default: 100 n, at
+    least 10,000), and more often before the first update. d is the smallest number that should
+    keep the imbalance of the current head below `tolerance`. If d is n or more, head keys go to
+    the least loaded of all bins, as in W-Choices.
 
     >>> router = DChoices().router(bins=50)
     >>> int(np.bincount(router.route_many(np.zeros(5000, np.uint64))).max())
@@ -54,7 +54,7 @@ class DChoices(_HeadChoices):
 
 @dataclass(frozen=True)
 class WChoices(_HeadChoices):
-    """Head keys go to the least loaded bin of all, the others of two choices.
+    """Head keys go to the least loaded of all bins, other keys of two choices.
 
     A key is in the head while its share, as SpaceSaving estimates it, is at least `head_share` of
     a bin: 1/(5n) by default.
@@ -74,10 +74,10 @@ class _HeadChoicesRouter(Router):
     def __init__(self, scheme: _HeadChoices, bins: int, seed: int) -> None:
         super().__init__(scheme, bins, seed)
         self._threshold = scheme.head_share / self.bins
-        # Twice the counters that the threshold asks for: no counter of a key that never was hot
-        # can then reach it.
+        # Twice the counters that the threshold requires: then the estimate of a key that was
+        # never hot cannot reach the threshold.
         self._adopt(SpaceSaving.of_size(math.ceil(2 / self._threshold)))
-        # How many choices a head key has; as many as bins means all of them.
+        # The number of choices of a head key; `bins` means all bins.
         self._head_choices = self.bins
         self._refresh = 0
         if isinstance(scheme, DChoices):
@@ -119,7 +119,10 @@ class _HeadChoicesRouter(Router):
         return probes
 
     def _next_refresh(self, messages: int) -> int | None:
-        """The count of messages at which d is due: powers of two, then every `refresh`."""
+        """Return the number of messages at which d is next updated.
+
+        These are powers of two up to `refresh`, then multiples of `refresh`.
+        """
         if not self._refresh:
             return None
         if messages < self._refresh:
@@ -135,11 +138,11 @@ class _HeadChoicesRouter(Router):
 
 @compiled
 def enough_choices(head: Any, bins: Any, tolerance: Any) -> Any:
-    """The least d >= 2 with which head keys of these shares, in falling order, stay balanced.
+    """Return the least d >= 2 that balances head keys with these shares in descending order.
 
-    For every h the h hottest keys own about b = n - n (1 - 1/n)^(h d) bins. These get all of the
-    h keys, (b/n)^d of the rest of the head and (b/n)^2 of the tail, which must be at most
-    b (1/n + tolerance). Returns `bins` if no smaller d is enough.
+    For every h the h hottest keys go to about b = n - n (1 - 1/n)^(h d) bins. These bins get all
+    messages of the h keys, (b/n)^d of the rest of the head and (b/n)^2 of the tail. The sum must
+    be at most b (1/n + tolerance). The result is `bins` if no smaller d is enough.
     """
     head_total = head.sum()
     tail = max(0.0, 1 - head_total)
@@ -180,8 +183,8 @@ def _least_loaded(
         messages += 1
         is_head = observe(summary, keys[i]) >= threshold * messages
         if is_head and head_choices >= bins:
-            # Loads only grow, so the lowest-numbered of the least loaded bins is at or after the
-            # last one found, until no bin has that load any more.
+            # Loads only grow: while any bin has the lowest load, the first such bin is at or
+            # after the last one found.
             b = lowest[1]
             while b < bins and loads[b] > lowest[0]:
                 b += 1

@@ -11,7 +11,7 @@ from steelyard.schemes.choices import choice
 
 @dataclass(frozen=True)
 class KeyGrouping(Scheme):
-    """A key's first choice, always: least memory, and a bin is as hot as its hottest key.
+    """Every message goes to its key's first choice: the least memory, but no balance.
 
     With n bins and a key of share p the normalized imbalance is at least n p - 1.
 

@@ -9,10 +9,10 @@ from steelyard.schemes.choices import less_loaded_of_two
 
 @dataclass(frozen=True)
 class PartialKey(Scheme):
-    """A key is split over two bins (Nasir et al., ICDE 2015).
+    """Each key is split over two bins (Nasir et al., ICDE 2015).
 
-    Near-perfect balance while no key has more than 1/(5n) of the stream, at most two copies of a
-    key; beyond that the imbalance is at least n p / 2 - 1.
+    A key has at most two copies. The balance is near-perfect while no key has more than 1/(5n) of
+    the stream. With a key of share p the normalized imbalance is at least n p / 2 - 1.
 
     >>> len(set(PartialKey().router(bins=100).route(7) for _ in range(50))) <= 2
     True

@@ -11,19 +11,20 @@ from steelyard.schemes.base import Bins, Router, Scheme
 from steelyard.schemes.choices import choice
 from steelyard.validation import require_between
 
-# Both chosen by measurement (`make bench`): most keys find room at once and need no look-up.
+# Both numbers are chosen by measurement (`make bench`). Most keys find room within the plain
+# probes and need no pointer.
 _PLAIN_PROBES = 2
 _POINTERS = 1024
 
 
 @dataclass(frozen=True)
 class RandomChoices(Scheme):
-    """The paper's Algorithm 1, exactly, but finite and fast.
+    """The paper's Algorithm 1: the same choices, made faster.
 
     A bin has room while its load is below `(1 + epsilon)` times the mean load. Light keys stay on
     their first choice; a key that is too hot for one bin overflows to its second, its third, ...
-    After m messages over n bins `load <= (1 + epsilon) m / n + 1`, at every m. A small `epsilon`
-    buys balance with copies of keys.
+    After m messages over n bins `load <= (1 + epsilon) m / n + 1`, at every m. A smaller
+    `epsilon` gives better balance and more key copies.
 
     >>> router = RandomChoices(epsilon=0.5).router(bins=4)
     >>> int(np.bincount(router.route_many(np.zeros(100, np.uint64))).max())
@@ -47,7 +48,7 @@ class _RandomChoicesRouter(Router):
     def __init__(self, scheme: RandomChoices, bins: int, seed: int) -> None:
         super().__init__(scheme, bins, seed)
         # Rows of (key, limit, salt): the choices of `key` before `salt` are full at `limit`.
-        # Rows may be lost or overwritten at any time: they save probes, they decide nothing.
+        # Rows may be lost or overwritten at any time: they save probes but change no choice.
         self._pointers = np.zeros((_POINTERS, 3), np.uint64)
 
     def _route(self, hashes: Hashes, bins: Bins) -> int:
@@ -79,8 +80,8 @@ def _first_with_room(
             salt += 1
             b = choice(key, salt, bins)
         if loads[b] >= room:
-            # Loads are whole: full is `load >= limit`. While the limit stands the full bins stay
-            # full, so a choice that this key has seen full need not be looked at again.
+            # Loads are whole numbers, so a bin is full if `load >= limit`. Full bins stay full
+            # until the limit grows, so a choice that was full for this key is skipped.
             limit = np.uint64(np.ceil(room))
             pointer = pointers[np.int64(key & np.uint64(pointers.shape[0] - 1))]
             if pointer[0] == key and pointer[1] == limit:

@@ -1,4 +1,4 @@
-"""Salting by hand: each message of a key gets one of a few salts, and goes where both hash to."""
+"""Manual salting: each message gets one of a few salts, and its key is hashed with the salt."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +12,10 @@ from steelyard.validation import require_whole
 
 @dataclass(frozen=True)
 class Salting(Scheme):
-    """What is done without a library: every key, hot or not, is split over its salts' bins.
+    """Salting as users write it by hand: every key, hot or not, is split over `salts` bins.
 
-    Salts take turns. With n bins and a key of share p the normalized imbalance is at least
-    n p / salts - 1, and almost every key has as many copies as there are salts.
+    Messages get the salts in turn. With n bins and a key of share p the normalized imbalance is
+    at least n p / salts - 1. Almost every key has `salts` copies.
 
     >>> router = Salting(salts=3).router(bins=100)
     >>> bins = [router.route(7) for _ in range(6)]

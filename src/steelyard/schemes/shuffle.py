@@ -1,4 +1,4 @@
-"""Shuffle grouping: messages go round the bins, whatever their key."""
+"""Shuffle grouping: messages go to the bins in turn, regardless of their keys."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from steelyard.schemes.base import Bins, Router, Scheme
 
 @dataclass(frozen=True)
 class Shuffle(Scheme):
-    """Round robin, from a bin that the seed decides: perfect balance, every key everywhere.
+    """Round robin from bin `seed mod bins` on: perfect balance, but every key on every bin.
 
     >>> Shuffle().router(bins=3).route_many(np.zeros(5, np.uint64))
     array([0, 1, 2, 0, 1], dtype=int32)
@@ -25,9 +25,9 @@ class Shuffle(Scheme):
 class _ShuffleRouter(Router):
     def _route(self, hashes: Hashes, bins: Bins) -> int:
         start = (self.seed + self._messages) % self.bins
-        one_round = np.roll(np.arange(self.bins, dtype=np.int32), -start)
-        bins[:] = np.resize(one_round, hashes.size)
-        rounds, rest = divmod(hashes.size, self.bins)
-        self._loads += rounds
+        one_cycle = np.roll(np.arange(self.bins, dtype=np.int32), -start)
+        bins[:] = np.resize(one_cycle, hashes.size)
+        cycles, rest = divmod(hashes.size, self.bins)
+        self._loads += cycles
         self._loads[(start + np.arange(rest)) % self.bins] += 1
         return 0

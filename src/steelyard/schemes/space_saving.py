@@ -1,7 +1,7 @@
-"""Who is hot: the SpaceSaving summary (Metwally et al., 2005), compiled.
+"""Find hot keys: the SpaceSaving summary (Metwally et al., 2005), compiled.
 
-Keys enter one by one; estimated counts leave, never below the truth and above it by at most
-m / size. Counters stand in falling order of their counts, so the hottest keys are a prefix.
+Keys enter one by one; estimated counts leave. An estimate is never below the true count, and
+above it by at most m / size. Counters are in descending order of their counts.
 """
 
 from typing import Any, NamedTuple, Self
@@ -17,19 +17,21 @@ class SpaceSaving(NamedTuple):
     """The counters of SpaceSaving, and an index from keys to them."""
 
     keys: NDArray[np.uint64]
+    """The key of the counter at each position."""
     counts: NDArray[np.int64]
+    """The count of the counter at each position."""
     heads: NDArray[np.int64]
-    """For each slot of the index the first counter's number, or -1."""
+    """The number of the first counter of each entry of the index, or -1."""
     nexts: NDArray[np.int64]
-    """For each counter's number the next one in its slot, or -1."""
+    """For each counter's number the next counter of its index entry, or -1."""
     places: NDArray[np.int64]
-    """Where a counter stands, by its number."""
+    """The position of each counter, by its number."""
     numbers: NDArray[np.int64]
-    """A counter's number, by where it stands."""
+    """The number of the counter at each position."""
 
     @classmethod
     def of_size(cls, size: int) -> Self:
-        """A summary with `size` counters, all at zero."""
+        """Create a summary with `size` counters, all at zero."""
         slots = 2 ** int(2 * size - 1).bit_length()
         return cls(
             keys=np.zeros(size, np.uint64),
@@ -68,7 +70,7 @@ def _unlink(summary: Any, number: Any, key: Any) -> None:
 
 @compiled
 def _first_place_with(counts: Any, count: Any, place: Any) -> Any:
-    """The first place whose counter stands at `count`; `place` is one of them."""
+    """Return the first position whose counter is at `count`; `place` is one of them."""
     low = 0
     while low < place:
         middle = (low + place) // 2
@@ -83,7 +85,7 @@ def _first_place_with(counts: Any, count: Any, place: Any) -> Any:
 def observe(summary: Any, key: Any) -> Any:
     """Count one message of `key`; return its estimated count."""
     number = _find(summary, key)
-    if number < 0:  # takes the counter with the lowest count, and its count
+    if number < 0:  # the key takes over the counter with the lowest count
         place = summary.keys.size - 1
         number = summary.numbers[place]
         if summary.counts[place] > 0:
@@ -95,7 +97,7 @@ def observe(summary: Any, key: Any) -> Any:
     place = summary.places[number]
     count = summary.counts[place]
     if place > 0 and summary.counts[place - 1] == count:
-        # Swap with the first of its equals: then one more keeps the order.
+        # Swap with the first counter of the same count, so that the increment keeps the order.
         first = _first_place_with(summary.counts, count, place)
         other = summary.numbers[first]
         summary.keys[place] = summary.keys[first]

@@ -1,4 +1,4 @@
-"""Power of two choices: the less loaded of two random bins, whatever the key."""
+"""Power of two choices: the less loaded of two random bins, regardless of the key."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from steelyard.schemes.choices import less_loaded_of_two
 
 @dataclass(frozen=True)
 class TwoChoices(Scheme):
-    """Two bins drawn anew for every message: near-perfect balance, every key everywhere.
+    """Two new random bins for every message: near-perfect balance, but every key on every bin.
 
     >>> loads = TwoChoices().router(bins=4).route_many(np.zeros(400, np.uint64))
     >>> bool(np.bincount(loads).max() <= 102)

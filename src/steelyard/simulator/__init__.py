@@ -1,6 +1,6 @@
-"""A cluster in a loop: sources, workers with queues, signals, and what comes of them.
+"""Simulate a cluster: sources, workers with queues, signals and delegation.
 
-It drives the same schemes, assignments and delegations that run on Spark.
+The simulator uses the same schemes, assignments and delegation rules that run on Spark.
 """
 
 from steelyard.datasets.message_stream import ArrayStream, Chunk, Stream

@@ -1,4 +1,4 @@
-"""Workers and how fast each is, over time."""
+"""The workers of a cluster and their speeds over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Change:
-    """From a time in seconds, or from the arrival of a message (counted from 0) on."""
+    """New speeds from a time in seconds, or from the arrival of a message, counted from 0."""
 
     speeds: tuple[float, ...]
     at: float | None = None
@@ -23,7 +23,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Workers with speeds in messages per second, which may change.
+    """Workers with speeds in messages per second; the speeds may change over time.
 
     >>> cluster = Cluster.machines(4, fast=1, times=5, total=80)
     >>> cluster.speeds
@@ -43,18 +43,25 @@ class Cluster:
                 require_between("a worker's speed", speed, above=0)
             if len(speeds) != self.workers:
                 raise ValueError(
-                    f"a change must give the speeds of all {self.workers} workers, "
-                    f"got {len(speeds)}"
+                    f"a change must have the speeds of all {self.workers} workers, "
+                    f"got {len(speeds)} speeds"
                 )
 
     @classmethod
     def of(cls, speeds: ArrayLike) -> Self:
-        """A cluster of workers with these speeds."""
+        """Create a cluster of workers with these speeds."""
         return cls(tuple(np.asarray(speeds, np.float64).tolist()))
 
     @classmethod
     def machines(cls, workers: int, *, fast: int = 0, times: float = 1.0, total: float) -> Self:
-        """{y, z} of the paper: `fast` machines `times` as fast as the others, `total` in all."""
+        """Create the paper's cluster {y, z}: y fast machines, each z times as fast as the others.
+
+        Args:
+            workers: The number of workers.
+            fast: The number of fast machines, y.
+            times: The speed of a fast machine relative to the others, z.
+            total: The messages per second of all workers together.
+        """
         return cls(_speeds(workers, fast, times, total))
 
     def then(
@@ -65,26 +72,33 @@ class Cluster:
         at: float | None = None,
         at_message: int | None = None,
     ) -> "Cluster":
-        """The same total spread otherwise, from a time or a message on."""
+        """Return a cluster that changes its fast machines but keeps its total speed.
+
+        Args:
+            fast: The number of fast machines after the change.
+            times: The speed of a fast machine relative to the others.
+            at: The time of the change in seconds.
+            at_message: The number of the message that arrives at the change, counted from 0.
+        """
         if (at is None) == (at_message is None):
-            raise ValueError("a change happens at a time or at a message: give one of the two")
+            raise ValueError("pass either `at` or `at_message`: the time or message of the change")
         speeds = _speeds(self.workers, fast, times, self.total)
         return replace(self, changes=(*self.changes, Change(speeds, at, at_message)))
 
     @property
     def workers(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         return len(self.speeds)
 
     @property
     def total(self) -> float:
-        """Messages per second of all workers together, at the start."""
+        """The messages per second of all workers together, at the start."""
         return sum(self.speeds)
 
     def timetable(self, message_times: Sequence[float]) -> tuple[Floats, Floats]:
-        """When speeds begin to hold (rising, from 0), and the speeds: one row each.
+        """Return the ascending times from which speeds apply, and the speeds of each time.
 
-        `message_times` are the arrival times of the messages that `at_message` names, in order.
+        `message_times` are the arrival times of the messages of `at_message`, in order.
         """
         named = iter(message_times)
         begins, rows = [0.0], [self.speeds]

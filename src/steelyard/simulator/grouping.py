@@ -1,7 +1,7 @@
-"""What a simulated source does with a message.
+"""The groupings of a simulation: how a source chooses the worker of a message.
 
-A scheme, or plans, on workers themselves; or consistent grouping: the same on virtual workers, and
-a delegation that gives these to workers.
+A scheme or a plan chooses workers directly. In consistent grouping it chooses virtual workers, and
+delegation assigns virtual workers to workers.
 """
 
 from dataclasses import dataclass, field
@@ -14,9 +14,10 @@ from steelyard.validation import require_between, require_whole
 
 @dataclass(frozen=True)
 class Plans:
-    """All sources follow one plan, made at the end of every slot from the counts of their buckets.
+    """All sources follow one plan, which is updated at the end of every slot.
 
-    The settings are those of `steelyard.Planner`.
+    The plan is made from the counts of messages by bucket. The settings are those of
+    `steelyard.Planner`.
     """
 
     epsilon: float = 0.01
@@ -31,24 +32,28 @@ class Plans:
 
 @dataclass(frozen=True)
 class Direct:
-    """A scheme that chooses workers themselves, as key grouping or shuffle grouping do."""
+    """A scheme that chooses workers directly, such as key grouping or shuffle grouping."""
 
     scheme: Scheme | Plans
 
 
 @dataclass(frozen=True)
 class ConsistentGrouping:
-    """A scheme that chooses virtual workers, and a delegation that gives these to workers."""
+    """A scheme that chooses virtual workers, and delegation that assigns these to workers."""
 
     scheme: Scheme | Plans = field(default_factory=RandomChoices)
+    """The scheme or the plans that choose virtual workers."""
     virtual_workers: int = 100
-    """Per worker, at the start."""
+    """The number of virtual workers per worker at the start."""
     rules: Rules = field(default_factory=SteadyRules)
+    """The rules of delegation."""
     compare_above: float | None = None
-    """Where the load of the whole cluster is above this, workers are told what would be fair.
+    """The utilization of the cluster above which workers compare themselves with the fair load.
 
-    They then compare themselves with that and not with the thresholds, which say nothing when
-    everybody is busy. Somebody has to publish it: it needs what all workers measured.
+    The fair load is the busy time that every worker would have if load were proportional to
+    speed. It replaces the thresholds, which do not help when all workers are busy. A central
+    component must publish it, because it depends on the measurements of all workers. With None
+    workers always use the thresholds.
     """
 
     def __post_init__(self) -> None:

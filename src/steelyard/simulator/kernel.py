@@ -1,8 +1,8 @@
-"""The compiled heart: messages in the order of arrival, first come first served at each worker.
+"""The compiled loop of the simulator: messages arrive in order at first-come, first-served queues.
 
-Because each worker serves in order, the moment a message finishes is known when it arrives; no
-queue of messages has to be kept. What is kept are the acknowledgements that will bring news to a
-source: the first of each slot from each worker to each source.
+Each worker serves messages in order, so the finish time of a message is known at its arrival and
+no queue of messages is kept. The loop keeps only the acknowledgements that carry a signal: the
+first acknowledgement of each slot from each worker to each source.
 """
 
 from typing import Any, NamedTuple, Self
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 LATENCY_BINS = 1600
-"""32 for each doubling from 2^-20 seconds (a microsecond) to 2^30."""
+"""The number of latency bins: 32 for each doubling from 2^-20 s (a microsecond) to 2^30 s."""
 
 _LOWEST_LATENCY = 2.0**-20
 _FIRST_BIN = (1023 - 20) << 5
@@ -27,15 +27,15 @@ class Arrivals(NamedTuple):
     """The messages of one slot, in the order of their arrival."""
 
     first_message: int
-    """The number of the first one in the whole stream."""
+    """The number of the first message in the whole stream."""
     keys: NDArray[np.uint32]
     times: Floats
     bins: NDArray[np.int32]
-    """Where routers sent them; the bins of messages that arrived become their workers."""
+    """The bin of each message; `advance` replaces it with the worker when the message arrives."""
 
 
 class SlotBounds(NamedTuple):
-    """One slot of the simulation, in seconds."""
+    """One slot: its start, its end, its length, and the length of a tick, in seconds."""
 
     begin: float
     end: float
@@ -47,38 +47,38 @@ class SpeedTable(NamedTuple):
     """The speeds of the workers over time."""
 
     begins: Floats
-    """When each row begins to hold, rising from 0."""
+    """The ascending times from which each row applies; the first is 0."""
     service_times: Floats
-    """Seconds for a unit of work, by row and worker."""
+    """The seconds for a unit of work, by row and worker."""
 
 
 class WorkTable(NamedTuple):
     """The work of each message, in units."""
 
     by_key: Floats
-    """Empty where work does not depend on the key."""
+    """The work by key; empty if work does not depend on the key."""
     is_random: bool
     seed: np.uint64
 
 
 class WorkerClocks(NamedTuple):
-    """Until when each worker has work, and how it spent the slot."""
+    """The time at which each worker becomes free, and its idle and busy time in the slot."""
 
     free_at: Floats
-    """When a worker will have finished all that it has."""
+    """The time at which a worker finishes all messages in its queue."""
     era: Counts
-    """The row of the table of speeds that `free_at` falls into."""
+    """The row of the speed table at `free_at`."""
     tick: Counts
-    """The tick that `free_at` falls into; what ends with a tick is not queued after it."""
+    """The tick that contains `free_at`; a message that finishes at the end of a tick is in it."""
     tick_end: Floats
     idle: Floats
-    """Seconds without work in this slot, so far."""
+    """The seconds without work in this slot so far."""
     work_seconds: Floats
-    """Seconds that this slot's arrivals will take."""
+    """The total service time of this slot's arrivals in seconds."""
 
     @classmethod
     def start(cls, workers: int, tick: float) -> Self:
-        """Workers that have done nothing yet."""
+        """Return the clocks of workers at the start of a simulation."""
         return cls(
             free_at=np.zeros(workers),
             era=np.zeros(workers, np.int64),
@@ -90,27 +90,36 @@ class WorkerClocks(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What is counted: by tick (the last row is for after the end) and by worker."""
+    """The counts of a simulation by tick and worker; the last row is for after the end."""
 
     arrivals: Counts
     finishes: Counts
+    """The number of messages that finished."""
     latency: Floats
-    """Seconds, summed over the messages that finished in the tick."""
+    """The sum of the latencies, in seconds, of the messages that finished in the tick."""
     new_keys: Counts
+    """The number of keys that a worker got for the first time in the tick."""
     latencies: NDArray[np.int32]
-    """By tick and latency bin."""
+    """The number of messages by tick and latency bin."""
     held: NDArray[np.unsignedinteger]
-    """A bit for each key and worker: it has held this key; 16 bits each for few workers."""
+    """A bit for each key and worker: whether the worker has held the key."""
     fresh: NDArray[np.unsignedinteger]
-    """The same since the last periodic aggregation; empty if there is none."""
+    """The same bits since the last periodic aggregation; empty without periodic aggregation."""
     partials: Counts
-    """Partial states since the last aggregation, by worker."""
+    """The number of partial states of each worker since the last periodic aggregation."""
 
     @classmethod
     def empty(cls, ticks: int, workers: int, keys: int, *, aggregated: bool) -> Self:
-        """Nothing is counted yet."""
+        """Return counts that are all zero.
+
+        Args:
+            ticks: The number of ticks.
+            workers: The number of workers.
+            keys: The number of keys.
+            aggregated: Whether there is periodic aggregation.
+        """
         words = (workers + 63) // 64
-        bits = np.uint16 if workers <= 16 else np.uint64  # less to fetch from memory
+        bits = np.uint16 if workers <= 16 else np.uint64  # 16 bits mean fewer memory accesses
         return cls(
             arrivals=np.zeros((ticks + 1, workers), np.int64),
             finishes=np.zeros((ticks + 1, workers), np.int64),
@@ -124,38 +133,43 @@ class Tally(NamedTuple):
 
 
 class Acknowledgements(NamedTuple):
-    """A heap of those that will bring news, the earliest first; empty arrays if nobody listens."""
+    """A heap of the acknowledgements that carry signals, the earliest first.
+
+    A pair is a worker and a source, as the number worker * sources + source. All arrays by pair
+    are empty without delegation.
+    """
 
     times: Floats
+    """The time of each acknowledgement in the heap."""
     pairs: Counts
-    """worker * sources + source."""
+    """The pair of each acknowledgement in the heap."""
     size: Counts
-    """Of the heap, and of `due`."""
+    """The size of the heap, and the number of entries in `due`."""
     due: Counts
-    """Pairs whose acknowledgements have arrived, in order; the simulation hands them over."""
-    news_from: Floats
-    """For each pair the time after which an acknowledgement brings news: the end of a slot.
+    """The pairs whose acknowledgements have arrived, in order; the simulation delivers them."""
+    next_signal: Floats
+    """For each pair the end of the slot after which its next acknowledgement carries a signal.
 
-    At one and the same time messages finish first, then a slot ends, then messages arrive.
+    Events at the same time have an order: messages finish, then a slot ends, then messages arrive.
     """
     may_move: NDArray[np.bool_]
-    """By worker: an acknowledgement of it may move a virtual worker in this slot."""
+    """For each worker whether its acknowledgements may move a virtual worker in this slot."""
 
     @classmethod
-    def empty(cls, workers: int, listeners: int, slot: float) -> Self:
-        """None is on its way; `listeners` sources wait for those of every worker."""
-        pairs = workers * listeners
+    def empty(cls, workers: int, sources: int, slot: float) -> Self:
+        """Return an empty heap for `sources` sources; 0 sources mean no delegation."""
+        pairs = workers * sources
         return cls(
             times=np.zeros(4 * pairs),
             pairs=np.zeros(4 * pairs, np.int64),
             size=np.zeros(2, np.int64),
-            due=np.zeros(max(1, pairs), np.int64),  # a pair brings news once a slot, as a rule
-            news_from=np.full(pairs, float(slot)),  # there is no report before the first slot's end
+            due=np.zeros(max(1, pairs), np.int64),  # a pair usually has one signal per slot
+            next_signal=np.full(pairs, float(slot)),  # no report before the end of the first slot
             may_move=np.zeros(workers, np.bool_),
         )
 
     def with_room(self) -> Self:
-        """The same, with a longer heap where this one is full."""
+        """Return the same acknowledgements, with twice the capacity if the heap is full."""
         if not self.times.size or self.size[0] < self.times.size:
             return self
         longer = 2 * self.times.size
@@ -181,7 +195,7 @@ def _push(acks: Any, time: Any, pair: Any) -> None:
 
 @compiled
 def _pop(acks: Any) -> Any:
-    """Take the earliest acknowledgement out of the heap; its pair."""
+    """Remove the earliest acknowledgement from the heap and return its pair."""
     first = acks.pairs[0]
     acks.size[0] -= 1
     size = acks.size[0]
@@ -209,7 +223,7 @@ def _pop(acks: Any) -> Any:
 
 @compiled
 def _finish(workers: Any, w: Any, start: Any, work: Any, speeds: Any) -> Any:
-    """When work that starts at a time ends, through all changes of speed on the way."""
+    """Return the time at which work that starts at `start` ends, with all changes of speed."""
     begins, service_times = speeds.begins, speeds.service_times
     if begins.size == 1:
         return start + work * service_times[0, w]
@@ -228,7 +242,7 @@ def _finish(workers: Any, w: Any, start: Any, work: Any, speeds: Any) -> Any:
 
 @compiled
 def _latency_bin(seconds: Any) -> Any:
-    """The leading bits of the number: its octave and a 32nd of it."""
+    """Return the latency bin: the leading bits of the number give its octave and a 32nd of it."""
     if seconds < _LOWEST_LATENCY:
         return 0
     leading = (np.float64(seconds).view(np.int64) >> 47) - _FIRST_BIN
@@ -236,7 +250,7 @@ def _latency_bin(seconds: Any) -> Any:
 
 
 def latency_of_bin(number: NDArray[np.integer]) -> Floats:
-    """The middle of a latency bin, in seconds."""
+    """Return the middle of a latency bin in seconds."""
     octave, part = np.divmod(np.asarray(number, np.float64), 32)
     middle: Floats = 2.0 ** (octave - 20) * (1 + (part + 0.5) / 32)
     return middle
@@ -244,14 +258,14 @@ def latency_of_bin(number: NDArray[np.integer]) -> Floats:
 
 @compiled
 def exponential_work(seed: Any, message: Any) -> Any:
-    """The work of a message, exponentially distributed with mean 1."""
+    """Return the work of a message, exponentially distributed with mean 1."""
     bits = mix64(seed + np.uint64(message) * np.uint64(0x9E3779B97F4A7C15))
     return -np.log(np.float64((bits >> np.uint64(11)) + np.uint64(1)) * 2.0**-53)
 
 
 @compiled
-def _turn_over(workers: Any, w: Any, now: Any, end: Any, tick: Any, after_end: Any) -> None:
-    """Find the tick in which a worker's newest message ends; it never goes back."""
+def _advance_tick(workers: Any, w: Any, now: Any, end: Any, tick: Any, after_end: Any) -> None:
+    """Advance a worker's tick to the one in which its newest message finishes."""
     last = workers.tick[w]
     while last < after_end and (end > (last + 1) * tick or now >= (last + 1) * tick):
         last += 1
@@ -261,10 +275,8 @@ def _turn_over(workers: Any, w: Any, now: Any, end: Any, tick: Any, after_end: A
 
 @compiled
 def _new_holdings(keys: Any, chosen: Any, held: Any, new: Any) -> None:
-    """Note which worker holds which key; add those that are new to the counts by worker.
-
-    A loop of its own and without a branch, so that many keys are fetched from memory at a time.
-    """
+    """Record that the chosen workers hold the keys, and count the new keys of each worker."""
+    # The loop has no branch and does nothing else, so the processor fetches many keys at a time.
     for i in range(keys.size):
         w = np.uintp(chosen[i])
         word, bit = w >> np.uintp(6), np.uint64(1) << np.uint64(w & np.uintp(63))
@@ -274,8 +286,8 @@ def _new_holdings(keys: Any, chosen: Any, held: Any, new: Any) -> None:
 
 
 @compiled
-def _remember(keys: Any, times: Any, chosen: Any, tick: Any, row: Any, tally: Any) -> None:
-    """Count, tick by tick, arrivals and the keys that workers have not held before."""
+def _count_arrivals(keys: Any, times: Any, chosen: Any, tick: Any, row: Any, tally: Any) -> None:
+    """Count the arrivals and the new keys of each worker, tick by tick."""
     begin = 0
     while begin < keys.size:
         end = keys.size
@@ -292,10 +304,10 @@ def _remember(keys: Any, times: Any, chosen: Any, tick: Any, row: Any, tally: An
 
 @compiled
 def _collect(acks: Any, until: Any, sources: Any) -> Any:
-    """Move what is due from the heap to `due`, up to the first that may move a virtual worker.
+    """Move arrived acknowledgements to `due`, up to the first that may move a virtual worker.
 
-    True if there is such a one, or no more room: the simulation must hand them over before
-    anything else arrives.
+    Return True if there is such an acknowledgement or `due` is full: the simulation must then
+    deliver them before the next message arrives.
     """
     while acks.size[0] > 0 and acks.times[0] <= until:
         pair = _pop(acks)
@@ -318,26 +330,37 @@ def advance(
     tally: Any,
     acks: Any,
 ) -> Any:
-    """Let messages arrive from `position` on; tell where it stopped and whether the slot is over.
+    """Let messages arrive from `position` on; return the new position and if the slot is over.
 
-    It stops for an acknowledgement that may move a virtual worker, and for want of room in the
-    heap. The bins of messages that arrived are replaced by their workers.
+    The loop stops at an acknowledgement that may move a virtual worker, and when the heap is full.
+    It replaces the bins of messages that arrived with their workers.
+
+    Args:
+        position: The position of the next message in `arrivals`.
+        arrivals: The messages of the slot.
+        owners: The worker of each bin, by source.
+        slot: The bounds of the slot.
+        speeds: The speeds of the workers.
+        work_table: The work of the messages.
+        workers: The clocks of the workers, which the function updates.
+        tally: The counts, which the function updates.
+        acks: The acknowledgements, which the function updates.
     """
     keys, times, bins = arrivals.keys, arrivals.times, arrivals.bins
     first_message = arrivals.first_message
     sources = owners.shape[0]
     after_end = tally.arrivals.shape[0] - 1
-    listening = acks.news_from.size > 0
+    delegates = acks.next_signal.size > 0
     source = (first_message + position) % sources
     stopped = times.size
     for i in range(position, times.size):
         now = times[i]
-        if listening:
+        if delegates:
             is_due = acks.size[0] > 0 and acks.times[0] <= now
             if (is_due and _collect(acks, now, sources)) or acks.size[0] == acks.times.size:
                 stopped = i
                 break
-        # Unsigned numbers: no check whether they count from the end.
+        # Unsigned indices avoid the check for negative ones.
         w = np.uintp(owners[source, np.uintp(bins[i])])
         bins[i] = w
 
@@ -354,24 +377,24 @@ def advance(
         workers.work_seconds[w] += end - start
 
         if end > workers.tick_end[w] or now >= workers.tick_end[w]:
-            _turn_over(workers, w, now, end, slot.tick, after_end)
+            _advance_tick(workers, w, now, end, slot.tick, after_end)
         row = np.uintp(workers.tick[w])
         tally.finishes[row, w] += 1
         tally.latency[row, w] += end - now
         tally.latencies[row, _latency_bin(end - now)] += 1
 
-        if listening:
+        if delegates:
             pair = np.int64(w) * sources + source
-            if end > acks.news_from[pair]:
-                acks.news_from[pair] = np.ceil(end / slot.length) * slot.length
+            if end > acks.next_signal[pair]:
+                acks.next_signal[pair] = np.ceil(end / slot.length) * slot.length
                 _push(acks, end, pair)
         source += 1
         if source == sources:
             source = 0
     done = slice(position, stopped)
     first_row = np.int64(slot.begin / slot.tick + 0.5)
-    _remember(keys[done], times[done], bins[done], slot.tick, first_row, tally)
+    _count_arrivals(keys[done], times[done], bins[done], slot.tick, first_row, tally)
     is_over = stopped == times.size
-    if is_over and listening:
+    if is_over and delegates:
         is_over = not _collect(acks, slot.end, sources)
     return stopped, is_over

@@ -1,4 +1,4 @@
-"""What a simulation tells: series over time, and totals."""
+"""The outcome of a simulation: series over time, and totals."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,32 +18,39 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A finished simulation. Series have a row per tick; those by worker a column per worker."""
+    """The outcome of a simulation; series have a row per tick, some also a column per worker."""
 
     cluster: Cluster
+    """The cluster that was simulated."""
     begins: Floats = field(repr=False)
+    """The times from which speeds apply."""
     speeds: Floats = field(repr=False)
+    """The speeds from each of these times, by worker."""
     slot: float
+    """The length of a slot in seconds."""
     tick: float
+    """The length of a tick in seconds."""
     tally: Tally = field(repr=False)
+    """The counts of the simulation."""
     moves: Counts = field(repr=False)
-    """Virtual workers moved, by slot."""
+    """The number of moves of virtual workers in each slot."""
     signals: Counts = field(repr=False)
-    """Reports that reached a source, by slot."""
+    """The number of reports that reached a source in each slot."""
     owned: Floats = field(repr=False)
-    """Virtual workers by slot and worker, on average over the sources."""
+    """The number of virtual workers by slot and worker, on average over the sources."""
     aggregated: Counts = field(repr=False)
-    """Partial states sent to the aggregator, by period."""
+    """The number of partial states that workers sent to the aggregator in each period."""
     probes: int = 0
-    """Bins that the sources looked at."""
+    """The number of bins whose load the sources checked."""
     plan: RoutingPlan | None = field(default=None, repr=False)
-    """The last plan, where plans are made."""
+    """The last plan; None if no plans were used."""
     end: float = 0.0
-    """When the last message arrived."""
+    """The arrival time of the last message."""
     states: NDArray[np.int8] = field(default_factory=lambda: np.zeros((0, 0), np.int8), repr=False)
-    """Where virtual workers move, by slot and worker: -1 for idle, 0 for normal, 1 for busy."""
+    """The signals by slot and worker: -1 for idle, 0 for normal, 1 for busy; empty without
+    delegation."""
     first_moves: Counts = field(default_factory=lambda: np.zeros((0, 4), np.int64), repr=False)
-    """What moved at the first source, in order: slot, virtual worker, giver, taker."""
+    """The moves at the first source, in order: slot, virtual worker, giver, taker."""
 
     @cached_property
     def times(self) -> Floats:
@@ -53,27 +60,27 @@ class Outcome:
 
     @cached_property
     def queue_length(self) -> Counts:
-        """Messages that have arrived and are not finished at the end of each tick."""
+        """The queue length at the end of each tick: messages that arrived and are not finished."""
         return (self.tally.arrivals - self.tally.finishes)[:-1].cumsum(axis=0)
 
     @cached_property
     def latency(self) -> Floats:
-        """Mean seconds from arrival to finish of those that finished in a tick; NaN if none."""
+        """The mean latency in seconds of the messages finished in each tick; NaN without any."""
         finishes = self.tally.finishes[:-1]
         mean: Floats = np.full(finishes.shape, np.nan)
         np.divide(self.tally.latency[:-1], finishes, out=mean, where=finishes > 0)
         return mean
 
     def latency_quantile(self, rank: float) -> Floats:
-        """The latency below which this part of the messages of a tick finished, over all workers.
+        """Return the quantile of the latency of all workers' messages in each tick.
 
-        Right to 2 %; NaN for a tick in which nothing finished.
+        The error is at most 2 %. The quantile is NaN for a tick in which no message finished.
         """
         return np.array([_quantile(row, rank) for row in self.tally.latencies[:-1]])
 
     @cached_property
     def capacity(self) -> Floats:
-        """Messages that each worker can do in each tick."""
+        """The number of messages that each worker can process in each tick."""
         ends = self.times
         starts = ends - self.tick
         capacity = np.zeros((ends.size, self.cluster.workers))
@@ -85,32 +92,29 @@ class Outcome:
 
     @cached_property
     def utilization(self) -> Floats:
-        """Messages that arrived in a tick against what the worker can do in it."""
+        """The messages that arrived in each tick, as a fraction of the worker's capacity."""
         utilization: Floats = self.tally.arrivals[:-1] / self.capacity
         return utilization
 
     @cached_property
     def memory(self) -> Counts:
-        """Different keys that each worker has held by the end of each tick."""
+        """The number of different keys that each worker has held by the end of each tick."""
         return self.tally.new_keys[:-1].cumsum(axis=0)
 
     def every(self, seconds: float) -> "Outcome":
-        """The same with longer ticks, of a whole number of the old ones: per slot, per hour."""
+        """Return the outcome with longer ticks; `seconds` must be a multiple of `tick`."""
         ticks = round(seconds / self.tick)
         if ticks < 1 or abs(ticks * self.tick - seconds) > 1e-9 * seconds:
-            raise ValueError(
-                f"seconds must be a whole number of times tick, {self.tick} s, got {seconds} s"
-            )
+            raise ValueError(f"seconds must be a multiple of tick, {self.tick} s, got {seconds} s")
         by_tick = ("arrivals", "finishes", "latency", "new_keys", "latencies")
         joined = {name: _joined(getattr(self.tally, name), ticks) for name in by_tick}
         return replace(self, tick=seconds, tally=self.tally._replace(**joined))
 
     def series(self) -> dict[str, Floats]:
-        """Everything over time, a value per tick: what the paper's figures plot, and more.
+        """Return all series with one value per tick, among them those of the paper's figures.
 
-        Of what differs between workers there is the difference of the greatest and the least
-        (`_max_min`), and of the greatest and the mean (`_max_avg`). Moves and signals are told at
-        the ends of slots.
+        For series by worker, `_max_min` is the largest value minus the smallest, and `_max_avg`
+        is the largest value minus the mean. Moves and signals are at the last tick of each slot.
         """
         named: dict[str, Floats] = {}
         for name, values in (
@@ -142,10 +146,11 @@ class Outcome:
         return np.bincount(tick, by_slot, self.times.size).astype(np.float64)
 
     def converged_after(self, most: float = 0.95, over: int = 1) -> int | None:
-        """Slots until no worker gets more than `most` of what it can do, from then to the end.
+        """Return the number of slots after which every utilization stays at most `most`.
 
-        None if that is not so in the last slot either. With `over` the mean of so many slots
-        counts: less is left to chance. A last slot in which the stream ends says nothing.
+        The result is None if a worker exceeds `most` in the last slot. Each utilization is the
+        mean over the last `over` slots, to reduce random variation. A last slot that the end of
+        the stream cuts short is ignored.
         """
         slots = self.moves.size
         if slots > 1 and self.end < (slots - 0.02) * self.slot:
@@ -163,42 +168,42 @@ class Outcome:
 
     @property
     def messages(self) -> int:
-        """Messages that arrived."""
+        """The number of messages that arrived."""
         return int(self.tally.arrivals.sum())
 
     @property
     def loads(self) -> Counts:
-        """Messages that each worker got."""
+        """The number of messages that each worker got."""
         loads: Counts = self.tally.arrivals.sum(axis=0)
         return loads
 
     @property
     def imbalance(self) -> float:
-        """The most loaded worker's surplus over the mean, as a part of the mean."""
+        """The normalized imbalance of the loads, relative to the capacities of the workers."""
         return metrics.normalized_imbalance(self.loads, self.capacity.sum(axis=0))
 
     @property
     def memory_cost(self) -> float:
-        """Keys held by all workers, per different key."""
+        """The key copies of all workers, divided by the number of different keys."""
         seen = int(np.count_nonzero(self.tally.held.any(axis=1)))
         return float(self.tally.new_keys.sum() / seen) if seen else 0.0
 
     def copies_of(self, key: int) -> int:
-        """Workers that have held this key."""
+        """Return the number of workers that have held this key."""
         return int(np.bitwise_count(self.tally.held[key]).sum())
 
     @property
     def mean_latency(self) -> float:
-        """Mean seconds from arrival to finish, of all messages."""
+        """The mean latency of all messages in seconds."""
         return float(self.tally.latency.sum() / self.messages) if self.messages else 0.0
 
     def total_latency_quantile(self, rank: float) -> float:
-        """The latency below which this part of all messages finished; right to 2 %."""
+        """Return the quantile of the latency of all messages; the error is at most 2 %."""
         return _quantile(self.tally.latencies.sum(axis=0), rank)
 
 
 def _surplus(utilization: Floats) -> Floats:
-    """The greatest over the mean, less 1, at each time; 0 where there is nothing."""
+    """Return the largest divided by the mean, minus 1, at each time; 0 without messages."""
     mean = utilization.mean(axis=1)
     surplus: Floats = np.divide(
         utilization.max(axis=1), mean, out=np.ones_like(mean), where=mean > 0
@@ -207,13 +212,13 @@ def _surplus(utilization: Floats) -> Floats:
 
 
 def _joined(by_tick: NDArray[Any], ticks: int) -> NDArray[Any]:
-    """Sums of so many rows; the last row, for after the end, stays apart."""
+    """Sum each `ticks` rows; the last row counts messages after the end and is kept."""
     sums = np.add.reduceat(by_tick[:-1], np.arange(0, by_tick.shape[0] - 1, ticks), axis=0)
     return np.concatenate([sums, by_tick[-1:]])
 
 
 def spread_over_workers(series: NDArray[np.floating] | Counts) -> tuple[Floats, Floats]:
-    """Max - min and max - mean over the workers, at each time: what the paper plots."""
+    """Return max - min and max - mean over the workers at each time, as the paper plots them."""
     values = np.asarray(series, np.float64)
     empty = np.isnan(values).all(axis=1, keepdims=True)
     filled = np.where(empty, 0.0, values)

@@ -1,4 +1,4 @@
-"""Refuse a stream that brings more work than the whole cluster can do."""
+"""Refuse a stream that needs more than the capacity of the cluster."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from steelyard.validation import require_whole
 
 
 def timetable(stream: Stream, cluster: Cluster) -> tuple[Floats, Floats]:
-    """The times from which speeds hold, and the speeds, on this stream."""
+    """Return the times from which speeds apply on this stream, and the speeds of each time."""
     named = [c.at_message for c in cluster.changes if c.at_message is not None]
     for message in named:
         require_whole("the message of a change", message, least=0, most=stream.messages - 1)
@@ -17,7 +17,7 @@ def timetable(stream: Stream, cluster: Cluster) -> tuple[Floats, Floats]:
 
 
 def refuse_overload(stream: Stream, cluster: Cluster, service: Service | None) -> None:
-    """Compare the work that arrives before the last message with what can be done until then."""
+    """Raise a ValueError if more work arrives before the last message than the workers can do."""
     if stream.messages < 2:
         return
     end = stream.time_of(stream.messages - 1)
@@ -25,17 +25,17 @@ def refuse_overload(stream: Stream, cluster: Cluster, service: Service | None) -
     until = np.minimum(np.append(begins[1:], np.inf), end)
     possible = float((np.clip(until - begins, 0, None) * speeds.sum(axis=1)).sum())
     work = _work(stream, service)
-    # The last message has no time of its own before the end: a load of exactly 100 % passes.
+    # The last message is not counted, so a load of exactly 100 % is accepted.
     if work > possible * (1 + 1e-9):
-        load = f"{work / possible:.0%}" if possible else "more than any amount"
+        load = f"{work / possible:.0%}" if possible else "more than 100%"
         raise ValueError(
-            f"the stream is {load} of what the cluster can do, so queues grow for ever; "
-            "give it less load, or say overload if that is what you want to see"
+            f"the stream needs {load} of the capacity of the cluster, so queues would grow "
+            "without bound; reduce the load, or set overload to simulate it anyway"
         )
 
 
 def _work(stream: Stream, service: Service | None) -> float:
-    """The work of all messages but the last."""
+    """Return the work of all messages but the last."""
     if not isinstance(service, PerKey):
         return float(stream.messages - 1)
     service.require_fit(stream.keys)

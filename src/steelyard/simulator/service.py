@@ -1,4 +1,4 @@
-"""How long a message takes: one unit of work, a random amount, or what its key says."""
+"""The work of a message: one unit, a random amount, or an amount that depends on its key."""
 
 from dataclasses import dataclass
 
@@ -8,30 +8,30 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Deterministic:
-    """Every message is one unit of work: 1 / speed seconds."""
+    """Every message has one unit of work: its service time is 1 / speed seconds."""
 
 
 @dataclass(frozen=True)
 class Exponential:
-    """Work is exponentially distributed with mean 1."""
+    """The work of a message is exponentially distributed with mean 1."""
 
     seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class PerKey:
-    """Work by key number."""
+    """The work of a message depends on its key; `work` is indexed by the number of the key."""
 
     work: NDArray[np.float64]
 
     def require_fit(self, keys: int) -> None:
-        """Refuse work that is missing for a key, or is no number of at least 0."""
+        """Raise a ValueError unless every key has a work of at least 0."""
         if self.work.ndim != 1 or self.work.size < keys:
             raise ValueError(
-                f"work must be one number for each of {keys:,} keys, got shape {self.work.shape}"
+                f"work must have one number for each of {keys:,} keys, got shape {self.work.shape}"
             )
         if not (np.isfinite(self.work) & (self.work >= 0)).all():
-            raise ValueError("work must be numbers of at least 0 for all keys")
+            raise ValueError("work must be finite numbers of at least 0 for all keys")
 
 
 Service = Deterministic | Exponential | PerKey

@@ -1,6 +1,6 @@
-"""The sources: each with its own routers, its own assignment and its own idea of the workers.
+"""The sources of a simulation: each has its own router and its own assignment.
 
-Plans are the exception: there is one for all of them.
+If plans decide, all sources share one plan.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,14 @@ from steelyard.simulator.grouping import ConsistentGrouping, Grouping, Plans
 
 
 class SimulatedSources:
-    """Messages go to the sources in turn; each decides by what it has seen itself."""
+    """All sources; messages go to them in turn, and each uses only its own state.
+
+    Args:
+        grouping: The rule by which sources choose workers.
+        sources: The number of sources.
+        workers: The number of workers.
+        seed: The seed of the hash functions.
+    """
 
     def __init__(self, grouping: Grouping, sources: int, workers: int, seed: int) -> None:
         self.count = sources
@@ -33,7 +40,7 @@ class SimulatedSources:
         self._planned: _PlannedRouting | None = None
         self._routers: list[Router] = []
         if isinstance(grouping.scheme, Scheme):
-            # One seed for all: the sources agree on a key's choices, as hash functions are shared.
+            # One seed for all sources, because they share the hash functions of a key's choices.
             self._routers = [grouping.scheme.router(bins, seed) for _ in range(sources)]
         else:
             self._planned = _PlannedRouting(grouping.scheme, bins, seed)
@@ -41,7 +48,7 @@ class SimulatedSources:
         self._owned = np.bincount(owners, minlength=workers) * sources
 
     def route(self, first_message: int, hashes: Hashes) -> NDArray[np.int32]:
-        """The bins of consecutive messages; message i belongs to source i mod count."""
+        """Return the bins of consecutive messages; message i belongs to source i mod count."""
         if self._planned is not None:
             return self._planned.route(first_message, hashes)
         if self.count == 1:
@@ -53,22 +60,22 @@ class SimulatedSources:
         return bins
 
     def end_slot(self) -> None:
-        """Plan the next slot, where plans are made."""
+        """Update the plan for the next slot if plans decide."""
         if self._planned is not None:
             self._planned.end_slot()
 
     @property
     def plan(self) -> RoutingPlan | None:
-        """The plan that is followed now; None where none is made."""
+        """The current plan; None if a scheme decides."""
         return self._planned.plan if self._planned is not None else None
 
     @property
     def probes(self) -> int:
-        """Bins that all routers have looked at."""
+        """The number of bins whose load the routers have checked."""
         return sum(router.probes for router in self._routers)
 
     def acknowledge(self, source: int, worker: int, report: Report) -> Sequence[Move]:
-        """Let a source take note of an acknowledgement; it may move virtual workers."""
+        """Give an acknowledgement to a source; return the moves of virtual workers it makes."""
         moves = self._sides[source].acknowledge(worker, report)
         for move in moves:
             self.owners[source, move.virtual] = move.taker
@@ -78,12 +85,12 @@ class SimulatedSources:
 
     @property
     def have_pending_giver(self) -> bool:
-        """Whether a source has a busy worker that waits to give."""
+        """Whether at any source a busy worker waits to give a virtual worker."""
         return any(side.has_pending_giver for side in self._sides)
 
     @property
     def owned(self) -> NDArray[np.float64]:
-        """Virtual workers of each worker, on average over the sources."""
+        """The number of virtual workers of each worker, on average over the sources."""
         return self._owned / self.count
 
 

@@ -1,4 +1,4 @@
-"""The workers of a simulation: each turns what it measured into a report to the sources."""
+"""The workers of a simulation: each turns its measurements into reports to the sources."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ from steelyard.simulator.grouping import ConsistentGrouping, Grouping
 
 
 class SimulatedWorkers:
-    """The last report of every worker; without delegation no worker reports."""
+    """The last report of every worker; without delegation workers make no reports."""
 
     def __init__(self, grouping: Grouping, workers: int, slot: float) -> None:
         self.reports: list[Report | None] = [None] * workers
@@ -21,11 +21,11 @@ class SimulatedWorkers:
 
     @property
     def signals(self) -> list[Signal]:
-        """What each worker reported last; normal before its first report."""
+        """The last signal of each worker; normal before its first report."""
         return [report.state if report else Signal.NORMAL for report in self.reports]
 
     def report(self, measured: Sequence[Measurement], owned: Sequence[float], now: float) -> None:
-        """Let every worker report what it measured in the slot that ends now."""
+        """Make each worker's report from its measurements of the slot that ends now."""
         measured, fair = self._compared(measured)
         for worker, side in enumerate(self._sides):
             report = side.report(measured[worker], owned[worker], now, fair)
@@ -34,12 +34,15 @@ class SimulatedWorkers:
     def _compared(
         self, measured: Sequence[Measurement]
     ) -> tuple[Sequence[Measurement], float | None]:
-        """Where the load is high, what the slot brought, and the busy time that would be fair."""
+        """Return the measurements and, if the load is high, the fair busy time of a worker.
+
+        If the load is high, the busy times are those of the work that arrived in the slot.
+        """
         if self._compare_above is None:
             return measured, None
-        # What a slot brought, not what was done in it: nobody is busier than all the time.
-        brought = [replace(seen, busy=seen.arrivals * seen.service_time) for seen in measured]
-        fair = fair_busy_time(brought)
+        # A worker is never busy for longer than a slot, but more work than that may arrive.
+        arrived = [replace(seen, busy=seen.arrivals * seen.service_time) for seen in measured]
+        fair = fair_busy_time(arrived)
         if fair is None or fair <= self._compare_above * self._slot:
             return measured, None
-        return brought, fair
+        return arrived, fair

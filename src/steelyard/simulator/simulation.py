@@ -1,4 +1,7 @@
-"""Run a stream through sources, workers and a delegation, and tell what happened."""
+"""Run a stream through sources, workers and delegation.
+
+A stream, a cluster, a grouping and settings enter; an outcome leaves.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,22 +30,23 @@ def simulate(
 ) -> Outcome:
     """Simulate every message of a stream on a cluster.
 
-    Workers report at the end of every slot, but not in the first `quiet` seconds. What is counted
-    is counted by tick. With a `period` partial states are merged and forgotten that often. A
-    stream that brings more work than the whole cluster can do is refused unless the settings
-    allow overload.
+    Workers report at the end of every slot, but not in the first `quiet` seconds. Messages are
+    counted by tick. With a `period`, workers send their partial states to an aggregator once per
+    period and start with empty states. A stream that needs more than the capacity of the cluster
+    is refused unless the settings allow overload.
 
     Args:
         stream: The messages that arrive.
         cluster: The workers and their speeds.
-        grouping: How sources choose the worker of a message.
+        grouping: The rule by which sources choose the worker of a message.
         settings: Slots, sources, service times and seed; `SimulationSettings()` by default.
 
     Returns:
-        What happened, over time and in total.
+        The outcome: series over time, and totals.
 
     Raises:
-        ValueError: The stream is too much for the cluster, or something does not fit the stream.
+        ValueError: The stream needs more than the capacity of the cluster, or a setting does not
+            suit the stream.
 
     >>> from steelyard.schemes import KeyGrouping, Shuffle
     >>> from steelyard.simulator import ArrayStream, Cluster, Direct
@@ -84,8 +88,8 @@ class _Simulation:
             stream.keys,
             aggregated=settings.period is not None,
         )
-        listeners = settings.sources if self.delegates else 0
-        self.acks = kernel.Acknowledgements.empty(workers, listeners, slot)
+        signaled = settings.sources if self.delegates else 0
+        self.acks = kernel.Acknowledgements.empty(workers, signaled, slot)
         self.moves = np.zeros(self.slots, np.int64)
         self.signals = np.zeros(self.slots, np.int64)
         self.owned = np.zeros((self.slots, workers))
@@ -155,7 +159,7 @@ class _Simulation:
         return int(stopped), bool(done)
 
     def _deliver(self, slot: int) -> None:
-        """Hand over the acknowledgements that have arrived, the earliest first."""
+        """Deliver the acknowledgements that have arrived to the sources, the earliest first."""
         arrived = self.acks.due[: self.acks.size[1]].tolist()
         self.acks.size[1] = 0
         signals = moves = 0
@@ -196,9 +200,9 @@ class _Simulation:
     def _measurements(
         self, now: float, arrived: NDArray[np.int64], busy: Floats
     ) -> list[Measurement]:
-        """What each worker measured in the slot that ends now."""
+        """Return the measurements of each worker in the slot that ends now."""
         row = int(np.searchsorted(self.begins, now, "right")) - 1
-        # The mean of what arrived; of a worker to which nothing came, what one would have taken.
+        # The mean service time of the arrivals; without arrivals, that of one unit of work.
         unit = self.speed_table.service_times[row]
         service_times = np.where(arrived, self.clocks.work_seconds, unit)
         service_times /= np.maximum(arrived, 1)
@@ -209,7 +213,7 @@ class _Simulation:
     def _note_signals(self, slot: int) -> None:
         """Record the signals, and which workers' acknowledgements may move a virtual worker.
 
-        A delegation moves nothing for a normal worker, and nothing while nobody is busy.
+        Delegation moves no virtual worker for a normal worker or while no worker is busy.
         """
         signals = self.workers.signals
         self.states[slot] = [_STATES[signal] for signal in signals]
@@ -217,7 +221,7 @@ class _Simulation:
         self.acks.may_move[:] = [can_move and signal is not Signal.NORMAL for signal in signals]
 
     def _aggregate(self) -> None:
-        """Every worker sends its partial states to the aggregator and forgets them."""
+        """Count the partial states that workers send to the aggregator, and clear them."""
         self.aggregated.append(int(self.tally.partials.sum()))
         self.tally.partials[:] = 0
         self.tally.fresh[:] = 0

@@ -1,6 +1,6 @@
-"""Cut a stream at the ends of slots.
+"""Split a stream into slots.
 
-Chunks of a stream enter; the messages of one slot after the other leave, with hashed keys.
+Chunks of a stream enter; the messages of each slot leave, with the hashes of their keys.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from steelyard.hashing import Hashes, hash_keys
 
 
 class SlotMessages(NamedTuple):
-    """Some messages, with the hashes of their keys."""
+    """Messages of one slot, with the hashes of their keys."""
 
     keys: NDArray[np.uint32]
     times: NDArray[np.float64]
@@ -23,7 +23,10 @@ class SlotMessages(NamedTuple):
 
 
 def slots_until(end: float, slot: float) -> int:
-    """Slots until one ends after the last message; by the same products that cut the stream."""
+    """Return the number of slots up to the last message, with the rounding of `messages_by_slot`.
+
+    The last slot ends after `end`, the time of the last message.
+    """
     slots = int(end / slot) + 1
     while slots * slot <= end:
         slots += 1
@@ -31,7 +34,7 @@ def slots_until(end: float, slot: float) -> int:
 
 
 def messages_by_slot(stream: Stream, slot: float, slots: int) -> Iterator[SlotMessages]:
-    """The stream cut at the ends of slots; a slot without messages is empty."""
+    """Yield the messages of each slot; a slot without messages is empty."""
     number = 0
     pieces: list[SlotMessages] = []
     for chunk in stream.chunks():
@@ -50,10 +53,10 @@ def messages_by_slot(stream: Stream, slot: float, slots: int) -> Iterator[SlotMe
 
 
 def _cut(chunk: Chunk, number: int, slot: float) -> Iterator[SlotMessages]:
-    """The messages of each slot from `number` on; the last piece ends with the chunk."""
+    """Yield the messages of each slot from `number` on; the last piece ends with the chunk."""
     keys, times = chunk.keys, chunk.times
     hashes = hash_keys(pa.array(keys, pa.int64()))
-    # By the same products that number the slots: no message falls between two of them.
+    # `slots_until` computes the same products, so rounding cannot lose a message between slots.
     ends = np.arange(number + 1, int(times[-1] / slot) + 3) * slot
     begin = 0
     for cut in times.searchsorted(ends).tolist():

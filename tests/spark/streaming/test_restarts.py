@@ -137,7 +137,7 @@ def test_a_control_path_on_a_store_that_cannot_link(rows, stream, remote, tmp_pa
     assert [2, FILES] == [slots[0].version, len(slots)]
     assert slots == [Slot.from_json(line) for line in ControlStore(remote).history()]
     again = group(stream, tmp_path, placement, control=remote)
-    assert again.controller.version.says(
+    assert again.controller.version.matches(
         grouped.controller.version.plan, grouped.controller.version.owners
     )
     assert max(calm_shares(slots)) < 0.4, "the hot key with half of the messages is split"

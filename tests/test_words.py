@@ -1,0 +1,143 @@
+"""Retired words stay out of the code, the tests and the documentation.
+
+They belong to a private language that readers had to translate. `docs/glossary.md` has the terms to
+use instead.
+"""
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+CHECKED = (
+    "CHANGELOG.md",
+    "Makefile",
+    "README.md",
+    "benchmarks",
+    "conftest.py",
+    "docs",
+    "examples",
+    "pyproject.toml",
+    "scripts",
+    "src",
+    "tests",
+)
+"""The files and folders that are checked."""
+
+RETIRED = (
+    "anew",
+    "as many as",
+    "gone on with",
+    "heard",
+    "hears",
+    "heed",
+    "is no trouble",
+    "lonely",
+    "looks",
+    "owns nothing",
+    "quarantine",
+    "rounds",
+    "so many",
+    "stirred",
+    "tells",
+    "told",
+    "ways",
+    "what comes",
+    "what was",
+    "whoever",
+    "wish",
+    "wishes",
+)
+"""The words and phrases that must not be used, in lower case."""
+
+SAVED_KEYS = ('"heard"', '"lonely_slots"', '"quarantine"')
+"""Keys of the JSON files on control paths. They cannot change without breaking saved streams."""
+
+UNFINISHED: tuple[str, ...] = (
+    "CHANGELOG.md",
+    "README.md",
+    "benchmarks/soak/",
+    "benchmarks/spark/",
+    "benchmarks/streaming/",
+    "docs/",
+    "examples/",
+    "src/steelyard/apps/",
+    "src/steelyard/cli/",
+    "src/steelyard/dashboard/",
+    "src/steelyard/deployment/",
+    "src/steelyard/doctor/",
+    "src/steelyard/executor/",
+    "src/steelyard/report/",
+    "src/steelyard/spark/",
+    "tests/apps/",
+    "tests/dashboard/",
+    "tests/deployment/",
+    "tests/doctor/",
+    "tests/executor/",
+    "tests/report/",
+    "tests/spark/",
+    "tests/test_cli.py",
+    "tests/test_command_options.py",
+    "tests/test_workers_command.py",
+)
+"""The beginnings of paths that still contain retired words. This list may only shrink."""
+
+NOT_PROSE = {".csv", ".json", ".png"}
+
+
+def pattern():
+    """Return a pattern that finds each retired phrase.
+
+    Words end at underscores too, so parts of identifiers are found. A phrase may be wrapped into
+    the next line of a paragraph or a comment.
+    """
+    between = r"(?:[ _]|[ ]*\n[ #>]*)"
+    phrases = (between.join(phrase.split()) for phrase in RETIRED)
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(phrases)})(?![^\W_])", re.IGNORECASE)
+
+
+def retired_words(text):
+    r"""Yield the line number and the words of each retired phrase in a text.
+
+    >>> list(retired_words("so many ways\nalways test_what_was_TOLD, so\n    # many"))
+    [(1, 'so many'), (1, 'ways'), (2, 'what was'), (2, 'told'), (2, 'so many')]
+    """
+    for key in SAVED_KEYS:
+        text = text.replace(key, '""')
+    for found in pattern().finditer(text):
+        words = re.sub(r"[\W_]+", " ", found[0]).lower()
+        yield text.count("\n", 0, found.start()) + 1, words
+
+
+@cache
+def violations():
+    """Return the retired words of all files, as path:line: word."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *CHECKED],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    found = []
+    for name in sorted(set(listed.stdout.splitlines())):
+        path = ROOT / name
+        if path.is_file() and path.suffix not in NOT_PROSE and path != Path(__file__):
+            words = retired_words(path.read_text("utf-8"))
+            found += [f"{name}:{line}: {word}" for line, word in words]
+    return found
+
+
+def test_no_retired_word_is_used():
+    """Each violation is reported as path:line: word."""
+    assert [found for found in violations() if not found.startswith(UNFINISHED)] == []
+
+
+def test_every_unfinished_path_still_has_retired_words():
+    """A path is removed from `UNFINISHED` when its last retired word is gone."""
+    finished = [
+        path for path in UNFINISHED if not any(found.startswith(path) for found in violations())
+    ]
+    assert finished == []
