@@ -14,9 +14,16 @@ from typer.testing import CliRunner
 
 from steelyard.cli import app
 from steelyard.control.history import Slot, WorkerSlot
+from steelyard.deployment.deployed_strategies import (
+    KEY_GROUPING,
+    ROUND_ROBIN,
+    STRATEGIES,
+    Coverage,
+    strategy_named,
+)
 from steelyard.deployment.emulated_machines import ByProcess, Machines
 from steelyard.deployment.grid_plan import planned
-from steelyard.deployment.grid_settings import STRATEGIES, GridSettings
+from steelyard.deployment.grid_settings import GridSettings
 from steelyard.deployment.paused_executors import pause_in_turns, slowed
 from steelyard.deployment.run_results import (
     Measures,
@@ -26,6 +33,7 @@ from steelyard.deployment.run_results import (
     slots_until,
 )
 from steelyard.report.deployment import write_deployment_report
+from steelyard.report.deployment_styles import STYLES
 from steelyard.report.deployment_summary import summary
 from tests.waiting import until
 
@@ -42,8 +50,7 @@ def test_a_quarter_is_slow_and_drawn_anew():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"strategies": ("kg", "magic")}, "schemes: 'magic' is none of kg, kg-200"),
-        ({"strategies": ("kg", "kg")}, "schemes: each only once"),
+        ({"strategies": (KEY_GROUPING, KEY_GROUPING)}, "schemes: each only once"),
         ({"delays": ()}, "delays: at least one is needed"),
         ({"delays": (0.1, -1)}, "delays must be"),
         ({"workers": 1}, "workers must be a whole number"),
@@ -55,10 +62,33 @@ def test_what_cannot_be_is_refused(wrong, sentence):
         GridSettings(**wrong)
 
 
+def test_an_unknown_strategy_is_refused():
+    with pytest.raises(ValueError, match=r"schemes must be one of kg, kg-200, .*; got 'magic'"):
+        strategy_named("magic")
+
+
+def test_every_strategy_has_its_own_names_and_style():
+    """Figures can draw every strategy, and no two strategies look the same."""
+    names = [strategy.name for strategy in STRATEGIES]
+    assert ["kg", "kg-200", "sg", "pkg", "salting", "cg-pull", "cg-delegated"] == names
+    assert len(names) == len({s.label for s in STRATEGIES}) == len({s.title for s in STRATEGIES})
+    assert names == list(STYLES)
+    assert len(names) == len({(style.color, style.marker) for style in STYLES.values()})
+
+
+def test_strategies_keep_their_placements():
+    """Only cg-delegated keeps state; only consistent grouping learns."""
+    delegated = [strategy.name for strategy in STRATEGIES if strategy.is_delegated]
+    assert ["cg-delegated"] == delegated
+    assert ["cg-pull", "cg-delegated"] == [s.name for s in STRATEGIES if s.learns]
+    assert ["kg-200", "cg-pull"] == [s.name for s in STRATEGIES if s.shares_machines]
+    assert ["kg", "sg", "cg-pull", "cg-delegated"] == [s.name for s in STRATEGIES if s.is_quick]
+
+
 def test_a_folder_is_for_runs_that_can_be_compared(tmp_path):
     """More of the same is added, those of other clusters or lengths are refused."""
     GridSettings().keep_in(tmp_path / "out")
-    GridSettings(delays=(2.0,), repetitions=1, strategies=("kg",)).keep_in(tmp_path / "out")
+    GridSettings(delays=(2.0,), repetitions=1, strategies=(KEY_GROUPING,)).keep_in(tmp_path / "out")
     with pytest.raises(
         ValueError, match=r"another setting \(workers 24, not 4; seconds 25, not 10"
     ):
@@ -71,8 +101,8 @@ def test_every_strategy_is_planned_on_every_cluster():
     assert len(set(runs)) == len(runs)
     for strategy in STRATEGIES:
         own = [run for run in runs if run.strategy == strategy]
-        less = strategy in ("kg-200", "salting")
-        compared = strategy in ("kg", "cg-pull", "cg-delegated")
+        less = strategy.coverage == Coverage.BASIC
+        compared = strategy.coverage == Coverage.FULL
         for hetero, delay, times in (
             ("no", 1, 1 if less else 2),
             ("no", 0.1, 0 if less else 1),
@@ -84,8 +114,8 @@ def test_every_strategy_is_planned_on_every_cluster():
         slow = [run for run in own if run.latency]
         assert (2 if compared else 1) == len([run for run in slow if run.delay == 1])
         assert ([0.1, 0.3] if compared else []) == [run.delay for run in slow if run.delay < 1]
-    assert {run.seed for run in runs if run.strategy == "cg-pull"} == {0, 1, 2}
-    apart = {run.strategy for run in runs if run.hetero == "executors"}
+    assert {run.seed for run in runs if run.strategy.name == "cg-pull"} == {0, 1, 2}
+    apart = {run.strategy.name for run in runs if run.hetero == "executors"}
     assert {"kg", "sg", "pkg", "cg-pull", "cg-delegated"} == apart
     one = planned(GridSettings(workers=11), ["tw"])
     assert not any(run.hetero == "executors" for run in one), "one executor cannot be slow"
@@ -94,9 +124,9 @@ def test_every_strategy_is_planned_on_every_cluster():
     }
     for number, run in enumerate(runs):
         if run.latency:
-            by_key = replace(run, strategy="kg", latency=False)
+            by_key = replace(run, strategy=KEY_GROUPING, latency=False)
             assert by_key in runs[:number]
-    assert not any(run.latency for run in planned(GridSettings(strategies=["sg"]), ["tw"]))
+    assert not any(run.latency for run in planned(GridSettings(strategies=[ROUND_ROBIN]), ["tw"]))
 
 
 def _slot(number, busy, messages=1000):
@@ -151,11 +181,13 @@ def test_the_report_of_some_rows(tmp_path):
         for strategy in STRATEGIES:
             for seed, rate in enumerate((100.0, 120.0, 150.0)):
                 own = {"throughput": rate, "limit": 200.0, "copies": 1.1, "state_bytes": 1e6}
-                own["working"] = rate + (40 if strategy != "kg" else 0)
-                rows.append(RunResult(strategy, "pull", 1.0, hetero, seed, **own))
-                rows.append(RunResult(strategy, "pull", 0.1, hetero, seed, **own))
+                own["working"] = rate + (40 if strategy != KEY_GROUPING else 0)
+                rows.append(RunResult(strategy.name, "pull", 1.0, hetero, seed, **own))
+                rows.append(RunResult(strategy.name, "pull", 0.1, hetero, seed, **own))
             slow = {"p50": 1.0, "p95": 2.0, "p99": 3.0, "offered": 80.0}
-            rows += [RunResult(strategy, "pull", delay, hetero, 0, **slow) for delay in (0.1, 1.0)]
+            rows += [
+                RunResult(strategy.name, "pull", delay, hetero, 0, **slow) for delay in (0.1, 1.0)
+            ]
     SlotSeries(tmp_path).put("kg", [_slot(1, [8, 4])], 200)
     SlotSeries(tmp_path).put("cg-pull", [_slot(1, [5, 5])], 200)
     lines = summary(rows)
@@ -268,7 +300,9 @@ def test_a_finished_folder_is_told_of_without_a_broker(tmp_path, monkeypatch):
     monkeypatch.setattr("steelyard.deployment.broker.running_broker", no_broker)
     arguments = "--workers 4 --messages 20000 --hetero --delays 1 --repetitions 1 --schemes"
     command = ["deploy", "--out", str(tmp_path), *arguments.split()]
-    setting = GridSettings(workers=4, delays=(1.0,), strategies=("kg",), repetitions=1, choices=1)
+    setting = GridSettings(
+        workers=4, delays=(1.0,), strategies=(KEY_GROUPING,), repetitions=1, choices=1
+    )
     for run in planned(replace(setting, messages=20000, homogeneous=False), ["tw"]):
         ResultTable(tmp_path).add(replace(run.empty_result, throughput=5.0, limit=10.0))
     told = CliRunner().invoke(app, [*command, "kg"])

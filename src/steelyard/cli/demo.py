@@ -40,7 +40,7 @@ def demo(
     can do how much. Workers sleep for the time that a message would take.
     """
     require_packages("the demo", "spark,simulate", "pyspark", "pandas", "matplotlib", "jinja2")
-    from steelyard.deployment.demo import STRATEGIES, DemoSettings
+    from steelyard.deployment.demo import DEMO_STRATEGIES, DemoSettings
 
     check_page(ui=ui, ui_port=ui_port)
     try:
@@ -52,7 +52,7 @@ def demo(
         refuse(error)
     both = (max(2, batches // 2), batches)
     with ExitStack() as page:
-        seen: dict[str, list[Slot]] = {name: [] for name in STRATEGIES}
+        seen: dict[str, list[Slot]] = {strategy.title: [] for strategy in DEMO_STRATEGIES}
         if ui:
             page.enter_context(start_page(_runs_on_page(seen), ui_port))
         runs, keys = _run_both(setting, both, seen)

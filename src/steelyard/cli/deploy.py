@@ -5,6 +5,7 @@ import signal
 import sys
 import tempfile
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
     from steelyard.deployment.grid_plan import GridRun
     from steelyard.deployment.grid_settings import GridSettings
     from steelyard.report.deployment_summary import SummaryRow
-
-_QUICK = {
-    "delays": (1.0,),
-    "strategies": ("kg", "sg", "cg-pull", "cg-delegated"),
-    "messages": 1_000_000,
-}
 
 
 def deploy(
@@ -69,14 +64,17 @@ def deploy(
     """
     needed = ("pyspark", "pandas", "confluent_kafka", "matplotlib", "jinja2")
     require_packages("the deployment", "deploy", *needed)
+    from steelyard.deployment.deployed_strategies import STRATEGIES, strategy_named
     from steelyard.deployment.grid_plan import planned
-    from steelyard.deployment.grid_settings import STRATEGIES, GridSettings
+    from steelyard.deployment.grid_settings import GridSettings
     from steelyard.deployment.run_results import ResultTable
 
     try:
         require_servers("servers", servers)
         require_no_file("out", out)
-        chosen = STRATEGIES if schemes == "all" else tuple(map(str.strip, schemes.split(",")))
+        chosen = STRATEGIES
+        if schemes != "all":
+            chosen = tuple(strategy_named(name.strip()) for name in schemes.split(","))
         setting = GridSettings(
             workers=workers,
             delays=tuple(numbers("delays", delays)),
@@ -87,7 +85,7 @@ def deploy(
             homogeneous=not hetero,
         )
         if quick:
-            setting = _quick_settings(setting, schemes)
+            setting = _quick_settings(setting, all_strategies=schemes == "all")
         real = _real_words(data)
         names = ["tw"] if quick or real is None or messages < 1_000_000 else ["tw", "sotu_words"]
         runs = planned(setting, names)
@@ -140,7 +138,7 @@ def _run(
         def watch(run: "GridRun", slot: "Slot") -> None:
             rate = slot.messages / slot.seconds if slot.seconds else 0.0
             what = {"no": "alike", "sleep": "some slow"}.get(run.hetero, run.hetero)
-            progress.update(bar, description=f"{run.strategy}, {what}: {rate:,.0f} messages/s")
+            progress.update(bar, description=f"{run.strategy.name}, {what}: {rate:,.0f} messages/s")
 
         try:
             address = cleaning.enter_context(running_broker(servers, scratch / "broker"))
@@ -162,14 +160,19 @@ def _run(
     return None
 
 
-def _quick_settings(setting: "GridSettings", schemes: str) -> "GridSettings":
-    from dataclasses import replace
-
-    less = {**_QUICK, "messages": min(setting.messages, 1_000_000)}
-    if schemes != "all":
-        less["strategies"] = setting.strategies
-    less |= {"repetitions": 1, "choices": 1, "homogeneous": False, "thorough": False}
-    return replace(setting, seconds=10.0, **less)  # type: ignore[arg-type]
+def _quick_settings(setting: "GridSettings", *, all_strategies: bool) -> "GridSettings":
+    quick = [strategy for strategy in setting.strategies if strategy.is_quick]
+    return replace(
+        setting,
+        delays=(1.0,),
+        strategies=quick if all_strategies else setting.strategies,
+        messages=min(setting.messages, 1_000_000),
+        seconds=10.0,
+        repetitions=1,
+        choices=1,
+        homogeneous=False,
+        thorough=False,
+    )
 
 
 def _real_words(data: Path | None) -> Path | None:

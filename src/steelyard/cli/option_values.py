@@ -204,9 +204,9 @@ def _experiments() -> Iterable[str]:
 
 
 def _strategies() -> Iterable[str]:
-    from steelyard.deployment.grid_settings import STRATEGIES
+    from steelyard.deployment.deployed_strategies import STRATEGIES
 
-    return ("all", *STRATEGIES)
+    return ("all", *(strategy.name for strategy in STRATEGIES))
 
 
 PLACEMENTS = ("pull", "delegated")

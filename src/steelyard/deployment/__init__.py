@@ -4,8 +4,9 @@ demo.py                one stream, by key and by consistent grouping, some worke
 emulated_machines.py   machines of unequal speed on one computer
 paused_executors.py    executors that are slowed by pausing their processes
 broker.py              Kafka: a broker, topics, words sent to them
-grid_settings.py       what the deployment runs: strategies, delays, clusters, repetitions
-strategies.py          the grouping strategies that are compared
+deployed_strategies.py the grouping strategies that are compared, one value for each
+strategy_grouping.py   a stream, grouped with one of these strategies
+grid_settings.py       the settings of the deployment: strategies, delays, repetitions
 measured_cluster.py    one strategy on one cluster: as fast as it can, or at an offered rate
 grid_plan.py           the runs of the deployment, and their order
 word_streams.py        words of a data set, sent to a topic of Kafka

@@ -20,14 +20,18 @@ from pyspark.sql import functions as F
 
 from steelyard.control.history import Slot
 from steelyard.datasets import zipf_ranks
+from steelyard.deployment.deployed_strategies import (
+    CONSISTENT_DELEGATED,
+    KEY_GROUPING,
+    DeployedStrategy,
+)
 from steelyard.deployment.emulated_machines import Machines, SlowCount
-from steelyard.placements import Delegated
-from steelyard.plans import Planner
+from steelyard.deployment.strategy_grouping import group_with
 from steelyard.spark.streaming.grouped_stream import GroupedStream
-from steelyard.spark.streaming.stream_grouping import group_stream
 from steelyard.validation import require_between, require_whole
 
-STRATEGIES = ("key grouping", "consistent grouping")
+DEMO_STRATEGIES = (KEY_GROUPING, CONSISTENT_DELEGATED)
+"""The strategies that the demo compares, in the order in which they run."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +80,14 @@ class DemoSettings:
 class DemoRun:
     """The stream under one grouping strategy."""
 
-    name: str
+    strategy: DeployedStrategy
     setting: DemoSettings
     slots: tuple[Slot, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the strategy in tables and figures."""
+        return self.strategy.title
 
     @property
     def settled(self) -> tuple[Slot, ...]:
@@ -131,29 +140,23 @@ def compare(
     keys = float(files.distinct().count())
     runs = []
     with _shuffle_partitions(spark, setting.workers):
-        for name, number in zip(STRATEGIES, batches, strict=True):
+        for strategy, number in zip(DEMO_STRATEGIES, batches, strict=True):
+            name = strategy.title
             stream = spark.readStream.schema(files.schema).option("maxFilesPerTrigger", 1)
             read = stream.parquet(str(_first_files(folder, number, f"files of {name}")))
             # The time of the micro-batch, the same when it is replayed.
             pages = read.withColumn("came", F.current_timestamp())
-            if name == "key grouping":
-                # A plan that has seen nothing puts every key where its hash says.
-                by_hash = Planner(setting.workers).plan
-                grouped = group_stream(
-                    pages, "page", workers=setting.workers, routing=by_hash, arrived="came"
-                )
-            else:
-                grouped = group_stream(
-                    pages,
-                    "page",
-                    workers=setting.workers,
-                    placement=Delegated(),
-                    control=folder / "control",
-                    arrived="came",
-                )
+            grouped = group_with(
+                strategy,
+                pages,
+                "page",
+                workers=setting.workers,
+                control=folder / "control",
+                arrived="came",
+            )
             own = folder / f"checkpoint of {name}"
             slots = _run(grouped, setting, own, partial(watch, name))
-            runs.append(DemoRun(name, setting, slots))
+            runs.append(DemoRun(strategy, setting, slots))
     return runs, keys
 
 

@@ -14,9 +14,15 @@ from statistics import median
 from pyspark.sql import SparkSession
 
 from steelyard.control.history import Slot
-from steelyard.deployment import word_grouping
 from steelyard.deployment.broker import connector
-from steelyard.deployment.emulated_machines import ChangingMachines, Machines
+from steelyard.deployment.deployed_strategies import KEY_GROUPING, DeployedStrategy
+from steelyard.deployment.emulated_machines import (
+    ByPartition,
+    ByProcess,
+    ChangingMachines,
+    MachineOfTask,
+    Machines,
+)
 from steelyard.deployment.grid_plan import GridRun
 from steelyard.deployment.grid_settings import CHANGE, SOURCES, GridSettings
 from steelyard.deployment.measured_cluster import MeasuredCluster
@@ -34,16 +40,13 @@ from steelyard.spark.session import STATE_IN_ROCKSDB, session
 _LOAD = 0.8
 """Of what key grouping can do: what is offered where latencies are measured."""
 
-_SHORT, _GLIMPSE = 5.0, 1.5
-"""Seconds of work in a micro-batch that is not measured: to learn from, or only to wake up."""
-
-_TO_LEARN = {"cg-delegated": 5, "cg-pull": 2, "kg-200": 1}
-"""Short micro-batches before anything is measured; others have a glimpse."""
-
 _SETTLE, _MEASURE, _LEAST_OFFERED = 0.75, 1.0, 15.0
 """Lengths of a micro-batch, and seconds at least, at an offered rate."""
 
 _CHANGING_SLOTS = 12
+_CHANGING_SECONDS, _CHANGING_SECONDS_WITHOUT_LEARNING = 5.0, 1.5
+"""Seconds of work in a slot while speeds change; without learning, a short slot shows enough."""
+
 _MEASURED_AT_ONCE = 3
 _PAUSED_SECONDS = 10.0
 """Seconds of a micro-batch on paused executors, for every strategy."""
@@ -129,7 +132,7 @@ class Grid:
         words = self.words["tw"].topic
         cluster = MeasuredCluster(spark, self.setting.workers, self.scratch)
         few = min(words.messages // 2, 100 * self.setting.workers)
-        cluster.saturate("kg", machines, words, few, 2, self.scratch / "none")
+        cluster.saturate(KEY_GROUPING, machines, words, few, 2, self.scratch / "none")
 
     def _one(self, spark: SparkSession, run: GridRun, table: ResultTable) -> None:
         cluster = MeasuredCluster(
@@ -139,7 +142,7 @@ class Grid:
             table.add(self._latency(cluster, run, table))
         elif run.hetero == "changing":
             table.add(self._changing(cluster, run))
-        elif run.strategy == "cg-delegated" and run.hetero == "executors":
+        elif run.strategy.is_delegated and run.hetero == "executors":
             table.add(self._in_one_go(cluster, run))
         else:
             table.add(self._throughput(cluster, run))
@@ -162,7 +165,7 @@ class Grid:
         # A strategy that learns did so in the warm-up, at the longest delay.
         has_learned_here = run.delay == self.setting.longest
         made = replace(made, converged=slots_to_learn if has_learned_here else None)
-        if run.strategy in ("kg-200", "cg-pull"):  # a machine has tasks of any worker
+        if run.strategy.shares_machines:
             made = replace(made, used=None, imbalance=None)
         return made
 
@@ -175,14 +178,14 @@ class Grid:
         control = self._control(run)
         if control not in self._learned:
             machines, words = self._machines(run, self.setting.longest), self.words[run.data]
-            batches = _TO_LEARN.get(run.strategy, 1)
-            seconds = _SHORT if run.strategy in _TO_LEARN else _GLIMPSE
-            messages = self._affordable(words, machines.limit * seconds, batches)
+            warm_up = run.strategy.warm_up
+            batches = warm_up.batches
+            messages = self._affordable(words, machines.limit * warm_up.seconds, batches)
             slots = cluster.saturate(
                 run.strategy, machines, words.topic, messages, batches, control
             )
             warm = Measures(slots, machines.limit)
-            took = slots_until(warm.used) if run.strategy == "cg-delegated" else None
+            took = slots_until(warm.used) if run.strategy.is_delegated else None
             self._learned[control] = (_expected(run.strategy, warm), took)
         return self._learned[control]
 
@@ -190,7 +193,7 @@ class Grid:
         """Where a new query would put workers on other executors, it learns and is measured."""
         result = run.empty_result
         machines, words = self._machines(run, result.delay), self.words[run.data]
-        batches = _TO_LEARN[run.strategy] + _MEASURED_AT_ONCE
+        batches = run.strategy.warm_up.batches + _MEASURED_AT_ONCE
         messages = self._affordable(words, machines.limit * self._length(run), batches)
         slots = cluster.saturate(
             run.strategy, machines, words.topic, messages, batches, self._control(run)
@@ -219,7 +222,7 @@ class Grid:
     def _latency(self, cluster: MeasuredCluster, run: GridRun, table: ResultTable) -> RunResult:
         """From Kafka's time of a message until it is counted, at what key grouping can just do."""
         result = run.empty_result
-        by_key = table.find(replace(result, scheme="kg", offered=None))
+        by_key = table.find(replace(result, scheme=KEY_GROUPING.name, offered=None))
         if by_key is None or by_key.working is None:
             raise ValueError("latencies are measured at a part of what kg can do: add it")
         rate = _LOAD * by_key.working
@@ -245,19 +248,22 @@ class Grid:
         """Other workers become slow in the middle of a run; its slots are kept in series.csv."""
         result = run.empty_result
         before, after = self.setting.speeds(run.seed), self.setting.speeds(run.seed + 1000)
-        machine_of_task = word_grouping.machine_of_task(run.strategy, self._machine_numbers)
         machines = ChangingMachines(
-            result.delay / 1000, before, machine_of_task, later=after, change=CHANGE
+            result.delay / 1000,
+            before,
+            self._machine_of_task(run.strategy),
+            later=after,
+            change=CHANGE,
         )
         words = self.words[run.data]
-        # A strategy that does not learn is slow, and needs no long slots to show it.
-        wanted = machines.limit * (_GLIMPSE if run.strategy == "kg" else _SHORT)
-        messages = self._affordable(words, wanted, _CHANGING_SLOTS)
+        learns = run.strategy.learns
+        seconds = _CHANGING_SECONDS if learns else _CHANGING_SECONDS_WITHOUT_LEARNING
+        messages = self._affordable(words, machines.limit * seconds, _CHANGING_SLOTS)
         slots = cluster.saturate(
             run.strategy, machines, words.topic, messages, _CHANGING_SLOTS, self._control(run)
         )
         measures = Measures(slots, machines.limit)
-        SlotSeries(self.out).put(run.strategy, slots, machines.limit)
+        SlotSeries(self.out).put(run.strategy.name, slots, machines.limit)
         return replace(
             result,
             limit=machines.limit,
@@ -277,18 +283,17 @@ class Grid:
             part = 1 - slow + slow * self.setting.speed
             return Machines(service, [1.0] * self.setting.workers, part=part, may_be_paused=True)
         speeds = self.setting.speeds(run.seed, hetero=run.hetero == "sleep")
-        return Machines(
-            service, speeds, word_grouping.machine_of_task(run.strategy, self._machine_numbers)
-        )
+        return Machines(service, speeds, self._machine_of_task(run.strategy))
 
-    @property
-    def _machine_numbers(self) -> Path:
+    def _machine_of_task(self, strategy: DeployedStrategy) -> MachineOfTask:
+        if not strategy.shares_machines:
+            return ByPartition()
         folder = self.scratch / "machines"
         folder.mkdir(exist_ok=True)
-        return folder
+        return ByProcess(str(folder))
 
     def _control(self, run: GridRun) -> Path:
-        return self.scratch / f"control of {run.strategy} {run.hetero} {run.seed} {run.data}"
+        return self.scratch / f"control of {run.strategy.name} {run.hetero} {run.seed} {run.data}"
 
     def _affordable(self, words: WordStream, messages: float, batches: int) -> int:
         """Limit the messages of a micro-batch to what the topic holds for all batches."""
@@ -296,10 +301,10 @@ class Grid:
         return max(SOURCES, min(int(messages), most) // SOURCES * SOURCES)
 
 
-def _expected(strategy: str, warm: Measures) -> float:
+def _expected(strategy: DeployedStrategy, warm: Measures) -> float:
     """The part of the limit that a strategy will reach, about, to make its runs equally long."""
-    if strategy == "cg-pull":  # which has yet to be seen in so short a micro-batch
-        return 0.9
-    if strategy == "kg-200":
+    if strategy.expected_share is not None:
+        return strategy.expected_share
+    if strategy.shares_machines:
         return min(1.0, Measures(warm.slots[-1:], warm.limit).working / warm.limit)
     return warm.used[-1]

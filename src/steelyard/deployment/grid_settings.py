@@ -7,11 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from steelyard.deployment.deployed_strategies import STRATEGIES, DeployedStrategy
 from steelyard.validation import require_between, require_whole
-
-STRATEGIES = ("kg", "kg-200", "sg", "pkg", "salting", "cg-pull", "cg-delegated")
-"""Key grouping with a partition for each worker and with Spark's 200, round robin, two choices,
-keys with one of ten salts, and consistent grouping in both placements."""
 
 SOURCES = 8
 """Partitions of a topic."""
@@ -27,7 +24,7 @@ class GridSettings:
     workers: int = 24
     delays: Sequence[float] = (0.1, 0.3, 1.0)
     """Milliseconds that a message takes at a worker that is not slow."""
-    strategies: Sequence[str] = STRATEGIES
+    strategies: Sequence[DeployedStrategy] = STRATEGIES
     messages: int = 6_000_000
     """In a topic: no run takes more."""
     seconds: float = 25.0
@@ -55,9 +52,6 @@ class GridSettings:
             require_between("delays", delay, above=0)
         if len(set(self.strategies)) < len(self.strategies):
             raise ValueError("schemes: each only once")
-        for strategy in self.strategies:
-            if strategy not in STRATEGIES:
-                raise ValueError(f"schemes: {strategy!r} is none of {', '.join(STRATEGIES)}")
 
     def keep_in(self, folder: Path) -> None:
         """Take a folder for outcomes; refuse one that holds those of runs that are not like these.

@@ -13,10 +13,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from steelyard.control.history import Slot
-from steelyard.deployment import word_grouping
 from steelyard.deployment.broker import ConstantRateProducer, Topic
+from steelyard.deployment.deployed_strategies import DeployedStrategy
 from steelyard.deployment.emulated_machines import Machines, SlowCount
 from steelyard.deployment.grid_settings import SOURCES
+from steelyard.deployment.strategy_grouping import group_with
 from steelyard.spark.streaming.grouped_stream import GroupedStream
 
 Watch = Callable[[Slot], None]
@@ -37,7 +38,7 @@ class MeasuredCluster:
 
     def saturate(
         self,
-        strategy: str,
+        strategy: DeployedStrategy,
         machines: Machines,
         topic: Topic,
         messages: int,
@@ -52,7 +53,7 @@ class MeasuredCluster:
             startingOffsets=json.dumps(topic.last(each * batches)),
             maxOffsetsPerTrigger=str(each),
         )
-        grouped = word_grouping.group_words(strategy, words, self.workers, control)
+        grouped = self._grouped(strategy, words, control)
         query = self._start(grouped, machines, available_now=True)
         self._follow(grouped, query, lambda: not query.isActive)
         query.awaitTermination()  # raises what it has failed of
@@ -60,7 +61,7 @@ class MeasuredCluster:
 
     def offer(
         self,
-        strategy: str,
+        strategy: DeployedStrategy,
         machines: Machines,
         servers: str,
         words: pa.Array,
@@ -76,7 +77,7 @@ class MeasuredCluster:
         settle, measure = seconds
         with ConstantRateProducer(servers, words, rate) as producer:
             stream = self._words(servers, producer.topic, startingOffsets="latest")
-            grouped = word_grouping.group_words(strategy, stream, self.workers, control)
+            grouped = self._grouped(strategy, stream, control)
             query = self._start(grouped, machines, available_now=False)
             deadline = time.time() + _STARTING
 
@@ -99,8 +100,13 @@ class MeasuredCluster:
             raise RuntimeError(f"{servers} did not take all messages: {producer.lost[0]}")
         found = settled()
         if not found:
-            raise RuntimeError(f"{strategy}: no slot was over in time to be measured")
+            raise RuntimeError(f"{strategy.name}: no slot was over in time to be measured")
         return found
+
+    def _grouped(
+        self, strategy: DeployedStrategy, words: DataFrame, control: Path
+    ) -> GroupedStream:
+        return group_with(strategy, words, "word", workers=self.workers, control=control)
 
     def _words(self, servers: str, topic: str, **options: str) -> DataFrame:
         reader = self.spark.readStream.format("kafka").option("subscribe", topic)

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
+from steelyard.deployment.deployed_strategies import STRATEGIES, strategy_named
 from steelyard.report.deployment_styles import CLUSTERS, STYLES
 from steelyard.report.deployment_summary import SummaryRow
 from steelyard.report.drawing import THEME
@@ -25,7 +26,8 @@ def share_figure(lines: Sequence[SummaryRow]) -> Figure | None:
     kinds = [kind for kind in ("no", "sleep", "executors") if any(x.hetero == kind for x in shown)]
     if not kinds:
         return None
-    schemes = [name for name in reversed(STYLES) if any(line.scheme == name for line in shown)]
+    used = {line.scheme for line in shown}
+    schemes = [strategy.name for strategy in reversed(STRATEGIES) if strategy.name in used]
     with mpl.rc_context(THEME):
         size = (2.6 + 3.4 * len(kinds), 0.4 * len(schemes) + 1.5)
         figure = Figure(figsize=size, layout="constrained")
@@ -39,7 +41,7 @@ def share_figure(lines: Sequence[SummaryRow]) -> Figure | None:
             axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
             axes.axvline(1, color="#888", linestyle=":")
             axes.grid(axis="y", visible=False)
-        panels[0].set_yticks(range(len(schemes)), [STYLES[name].label for name in schemes])
+        panels[0].set_yticks(range(len(schemes)), [strategy_named(name).label for name in schemes])
         keys = [
             Line2D([], [], color="#444", marker="o", label="while workers work (and the range)"),
             Line2D(
@@ -90,8 +92,12 @@ def throughput_figure(lines: Sequence[SummaryRow]) -> Figure | None:
 
 def _over_delay(axes: Axes, lines: Sequence[SummaryRow]) -> None:
     limits = {}
-    for scheme, style in STYLES.items():
-        own = [line for line in lines if line.scheme == scheme and line.throughput and line.share]
+    for strategy in STRATEGIES:
+        own = [
+            line
+            for line in lines
+            if line.scheme == strategy.name and line.throughput and line.share
+        ]
         if not own:
             continue
         middles = [line.throughput.middle for line in own if line.throughput]
@@ -101,9 +107,9 @@ def _over_delay(axes: Axes, lines: Sequence[SummaryRow]) -> None:
             [line.delay for line in own],
             middles,
             [below, above],
-            **style.line,
+            **STYLES[strategy.name].line,
             capsize=2,
-            label=style.label,
+            label=strategy.label,
         )
         for line in own:
             assert line.throughput is not None
@@ -168,14 +174,15 @@ def latency_over_delay_figure(lines: Sequence[SummaryRow]) -> Figure | None:
         figure = Figure(figsize=(10.8, 4.4), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
         for axes, title in zip(panels, ("median", "99th percentile"), strict=True):
-            for scheme, style in STYLES.items():
+            for strategy in STRATEGIES:
                 points = [
                     (line.delay, (line.p50 if title == "median" else line.p99).middle)
                     for line in own
-                    if line.scheme == scheme and line.p50 and line.p99
+                    if line.scheme == strategy.name and line.p50 and line.p99
                 ]
                 if points:
-                    axes.plot(*zip(*points, strict=True), label=style.label, **style.line)
+                    style = STYLES[strategy.name]
+                    axes.plot(*zip(*points, strict=True), label=strategy.label, **style.line)
             axes.set(title=title, xlabel="delay (ms)", xscale="log")
             axes.set_xticks(delays, [f"{delay:g}" for delay in delays])
             axes.minorticks_off()
@@ -197,9 +204,9 @@ def changing_figure(folder: Path) -> Figure:
         figure = Figure(figsize=(8, 3.8), layout="constrained")
         axes = figure.subplots()
         for scheme, points in series.items():
-            style = STYLES[scheme]
             slots, shares = zip(*points, strict=True)
-            axes.plot(slots, shares, label=style.label, **style.line)
+            label = strategy_named(scheme).label
+            axes.plot(slots, shares, label=label, **STYLES[scheme].line)
         axes.axvline(CHANGE + 0.5, color="#999", linestyle=":")
         axes.annotate("others become slow", (CHANGE + 0.6, 0.03), color="#666")
         axes.set(xlabel="slot", ylabel="part of all workers' capacity", ylim=(0, 1.05))

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from steelyard.report.deployment_styles import CLUSTERS, STYLES
+from steelyard.deployment.deployed_strategies import KEY_GROUPING, STRATEGIES, strategy_named
+from steelyard.report.deployment_styles import CLUSTERS
 
 if TYPE_CHECKING:
     from steelyard.deployment.run_results import RunResult
@@ -60,7 +61,7 @@ class SummaryRow:
 
     @property
     def name(self) -> str:
-        return STYLES[self.scheme].label
+        return strategy_named(self.scheme).label
 
     @property
     def cluster(self) -> str:
@@ -93,13 +94,14 @@ def summary(rows: "Sequence[RunResult]") -> list[SummaryRow]:
     groups: dict[tuple[str, str, str, float], list[RunResult]] = defaultdict(list)
     for row in rows:
         groups[row.hetero, row.data, row.scheme, row.delay].append(row)
-    clusters, schemes = list(CLUSTERS), list(STYLES)
+    clusters = list(CLUSTERS)
+    schemes = [strategy.name for strategy in STRATEGIES]
 
     def place(group: tuple[str, str, str, float]) -> tuple[int, str, float, int]:
         hetero, data, scheme, delay = group
         return (clusters.index(hetero), "" if data == "tw" else data, delay, schemes.index(scheme))
 
-    by_key = {row.run[1:]: row for row in rows if row.scheme == "kg"}
+    by_key = {row.run[1:]: row for row in rows if row.scheme == KEY_GROUPING.name}
 
     def times(own: "Iterable[RunResult]", rate: str, of_kg: str = "working") -> Spread | None:
         """A rate of some runs against one of key grouping with the same slow workers."""
