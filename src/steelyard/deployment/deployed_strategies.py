@@ -8,6 +8,7 @@ markers are in `steelyard.report.deployment_styles`.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import partial
 
 from steelyard import schemes
 from steelyard.placements import Delegated, Placement, Pull
@@ -77,6 +78,16 @@ def _by_hash(partitions: int) -> RoutingPlan:
     return Planner(partitions).plan
 
 
+def _by_scheme(name: str, _: int) -> Scheme:
+    """Return a scheme that routes message by message."""
+    return schemes.named(name)
+
+
+def _by_counts(_: int) -> Balance:
+    """Return the default settings of balancing."""
+    return Balance()
+
+
 KEY_GROUPING = DeployedStrategy(
     name="kg",
     title="key grouping",
@@ -98,7 +109,7 @@ ROUND_ROBIN = DeployedStrategy(
     name="sg",
     title="round robin",
     label="SG, round robin",
-    routing=lambda _: schemes.named("sg"),
+    routing=partial(_by_scheme, "sg"),
     coverage=Coverage.CLOSE,
     is_quick=True,
 )
@@ -106,20 +117,20 @@ TWO_CHOICES = DeployedStrategy(
     name="pkg",
     title="two choices",
     label="PKG, two choices",
-    routing=lambda _: schemes.named("pkg"),
+    routing=partial(_by_scheme, "pkg"),
     coverage=Coverage.CLOSE,
 )
 SALTING = DeployedStrategy(
     name="salting",
     title="salting",
     label="salting by hand",
-    routing=lambda _: schemes.named("salting"),
+    routing=partial(_by_scheme, "salting"),
 )
 CONSISTENT_PULL = DeployedStrategy(
     name="cg-pull",
     title="consistent grouping, pull",
     label="CG, pull",
-    routing=lambda _: Balance(),
+    routing=_by_counts,
     # Several tasks for each worker, so that fast executors take more of them.
     placement=Pull(tasks_per_worker=6),
     learns=True,
@@ -133,7 +144,7 @@ CONSISTENT_DELEGATED = DeployedStrategy(
     name="cg-delegated",
     title="consistent grouping",
     label="CG, delegated",
-    routing=lambda _: Balance(),
+    routing=_by_counts,
     placement=Delegated(),
     learns=True,
     coverage=Coverage.FULL,

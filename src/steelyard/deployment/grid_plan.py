@@ -1,6 +1,6 @@
 """Plan the runs of a deployment experiment.
 
-Settings and names of data sets enter; runs leave, in the order in which they are made.
+Settings and names of data sets enter; runs leave, in the order in which they run.
 """
 
 from collections.abc import Sequence
@@ -37,11 +37,11 @@ class GridRun:
 
 
 def planned(setting: GridSettings, data: Sequence[str]) -> list[GridRun]:
-    """List all runs in the order in which they are made, the most informative first.
+    """List all runs in the order in which they run, the most informative first.
 
-    Strategies that are compared most closely are drawn slow workers for most often, and have their
-    latencies measured in every repetition at the longest delay, others once; where workers are
-    alike there is nothing to draw, so short delays are run once.
+    Each repetition with slow workers draws other slow workers. Strategies with full coverage run
+    with more draws, and their latencies are measured in every repetition. Workers of equal speed
+    need no draw, so their short delays run once.
     """
     longest, shorter = setting.longest, sorted(set(setting.delays) - {setting.longest})
     closely = [s for s in setting.strategies if s.coverage >= Coverage.CLOSE]

@@ -1,4 +1,4 @@
-"""One grouping strategy on one cluster: words of a topic enter, slots leave."""
+"""Run one grouping strategy on one cluster; words of a topic enter, slots leave."""
 
 import json
 import time
@@ -23,17 +23,17 @@ from steelyard.spark.streaming.grouped_stream import GroupedStream
 Watch = Callable[[Slot], None]
 
 _STARTING = 300.0
-"""Seconds in which the first slot must be over."""
+"""Seconds in which the first slot must end."""
 
 
 @dataclass(frozen=True)
 class MeasuredCluster:
-    """Spark, and the machines that its workers stand for."""
+    """A Spark session whose workers run on emulated machines."""
 
     spark: SparkSession = field(repr=False)
     workers: int
     folder: Path
-    """For checkpoints and control files."""
+    """Folder for checkpoints."""
     watch: Watch = lambda _: None
 
     def saturate(
@@ -45,7 +45,16 @@ class MeasuredCluster:
         batches: int,
         control: Path,
     ) -> list[Slot]:
-        """Run `batches` micro-batches of `messages` messages each, back to back."""
+        """Run micro-batches back to back, and return their slots.
+
+        Args:
+            strategy: The grouping strategy.
+            machines: The machines of the workers.
+            topic: The topic with the words.
+            messages: Messages in a micro-batch.
+            batches: Number of micro-batches.
+            control: The control path, for a strategy that learns.
+        """
         each = max(SOURCES, messages // SOURCES * SOURCES)
         words = self._words(
             topic.servers,
@@ -56,7 +65,7 @@ class MeasuredCluster:
         grouped = self._grouped(strategy, words, control)
         query = self._start(grouped, machines, available_now=True)
         self._follow(grouped, query, lambda: not query.isActive)
-        query.awaitTermination()  # raises what it has failed of
+        query.awaitTermination()  # raises the exception of a failed query
         return list(grouped.history())
 
     def offer(
@@ -69,10 +78,17 @@ class MeasuredCluster:
         seconds: tuple[float, float],
         control: Path,
     ) -> list[Slot]:
-        """Offer words at a constant rate; return the slots after the query has settled.
+        """Offer words at a constant rate, and return the slots after the query has settled.
 
-        `seconds` are the time to settle, which starts at the end of the first slot, and the time to
-        measure. Measuring takes up to twice as long if it would have fewer than three slots.
+        Args:
+            strategy: The grouping strategy.
+            machines: The machines of the workers.
+            servers: The Kafka servers.
+            words: The words to send, again and again.
+            rate: Messages per second.
+            seconds: The time to settle, which starts at the end of the first slot, and the time to
+                measure. Measuring takes up to twice as long if it has fewer than three slots.
+            control: The control path, for a strategy that learns.
         """
         settle, measure = seconds
         with ConstantRateProducer(servers, words, rate) as producer:
@@ -97,10 +113,10 @@ class MeasuredCluster:
                 raise RuntimeError(str(query.exception()))
             query.stop()
         if producer.lost:
-            raise RuntimeError(f"{servers} did not take all messages: {producer.lost[0]}")
+            raise RuntimeError(f"{servers} did not accept all messages: {producer.lost[0]}")
         found = settled()
         if not found:
-            raise RuntimeError(f"{strategy.name}: no slot was over in time to be measured")
+            raise RuntimeError(f"{strategy.name}: no slot ended in time to be measured")
         return found
 
     def _grouped(
@@ -127,7 +143,7 @@ class MeasuredCluster:
     def _follow(
         self, grouped: GroupedStream, query: StreamingQuery, is_over: Callable[[], bool]
     ) -> None:
-        """Pass every slot to `watch` until the query is over."""
+        """Pass every slot to `watch` until `is_over` returns true."""
         seen = 0
         while True:
             over = is_over()

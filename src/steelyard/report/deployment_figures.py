@@ -1,6 +1,6 @@
 """Draw the figures of a deployment experiment.
 
-Rows of the summary enter; figures leave, or None where there is nothing to draw.
+Rows of the summary enter; figures leave, or None if there is nothing to draw.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ from steelyard.report.drawing import THEME
 
 
 def share_figure(lines: Sequence[SummaryRow]) -> Figure | None:
-    """The part of the limit that each strategy reaches at the longest delay."""
+    """Draw the efficiency of each strategy at the longest delay."""
     longest = max((line.delay for line in lines), default=0.0)
     shown = [line for line in lines if (line.data, line.delay) == ("tw", longest) and line.share]
     kinds = [kind for kind in ("no", "sleep", "executors") if any(x.hetero == kind for x in shown)]
@@ -36,14 +36,14 @@ def share_figure(lines: Sequence[SummaryRow]) -> Figure | None:
             for line in shown:
                 if line.hetero == kind:
                     _share(axes, schemes.index(line.scheme), line)
-            axes.set(title=CLUSTERS[kind], xlim=(0, 1.36), xlabel="part of the limit")
+            axes.set(title=CLUSTERS[kind], xlim=(0, 1.36), xlabel="efficiency")
             axes.xaxis.set_major_formatter(PercentFormatter(1))
             axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
             axes.axvline(1, color="#888", linestyle=":")
             axes.grid(axis="y", visible=False)
         panels[0].set_yticks(range(len(schemes)), [strategy_named(name).label for name in schemes])
         keys = [
-            Line2D([], [], color="#444", marker="o", label="while workers work (and the range)"),
+            Line2D([], [], color="#444", marker="o", label="processing time (median and range)"),
             Line2D(
                 [],
                 [],
@@ -51,7 +51,7 @@ def share_figure(lines: Sequence[SummaryRow]) -> Figure | None:
                 marker="o",
                 fillstyle="none",
                 linestyle="",
-                label="by the clock",
+                label="wall-clock time",
             ),
         ]
         figure.legend(handles=keys, loc="outside lower center", ncols=2)
@@ -71,7 +71,7 @@ def _share(axes: Axes, place: int, line: SummaryRow) -> None:
 
 
 def throughput_figure(lines: Sequence[SummaryRow]) -> Figure | None:
-    """Messages a second over the delay, beside the limit; as the paper's figures have it."""
+    """Draw the throughput and the total capacity over the delay, as the paper does."""
     kinds = [
         kind
         for kind in ("no", "sleep")
@@ -122,15 +122,15 @@ def _over_delay(axes: Axes, lines: Sequence[SummaryRow]) -> None:
         color="#888",
         linestyle=":",
         marker="_",
-        label="the limit",
+        label="total capacity",
     )
-    axes.set(xlabel="delay (ms)", ylabel="messages a second", xscale="log", yscale="log")
+    axes.set(xlabel="delay (ms)", ylabel="messages/s", xscale="log", yscale="log")
     axes.set_xticks(delays, [f"{delay:g}" for delay in delays])
     axes.minorticks_off()
 
 
 def latency_figure(lines: Sequence[SummaryRow]) -> Figure | None:
-    """Median, 95th and 99th percentile of each strategy, at what key grouping can just do."""
+    """Draw the latencies of each strategy at a rate that key grouping can just process."""
     longest = max((line.delay for line in lines), default=0.0)
     own = [line for line in lines if line.p99 is not None and line.delay == longest]
     if not own:
@@ -158,14 +158,16 @@ def latency_figure(lines: Sequence[SummaryRow]) -> Figure | None:
                 va="center",
             )
         axes.set_yticks(range(len(own)), [line.name for line in reversed(own)])
-        axes.set(xlabel="seconds from Kafka until counted: median, 95th, 99th percentile")
+        axes.set(xlabel="latency in seconds: median, 95th and 99th percentile")
         axes.set_xlim(0, 1.12 * max(line.p99.most for line in own if line.p99))
-        axes.set_title("at 80 % of what key grouping can do, a quarter of the workers at 30 %")
+        axes.set_title(
+            "at 80 % of key grouping's throughput, a quarter of the workers at 30 % speed"
+        )
     return figure
 
 
 def latency_over_delay_figure(lines: Sequence[SummaryRow]) -> Figure | None:
-    """Median and 99th percentile over the delay, as the paper's figure has it."""
+    """Draw the median and the 99th percentile of the latency over the delay, as the paper does."""
     own = [line for line in lines if line.p50 is not None and line.p99 is not None]
     delays = sorted({line.delay for line in own})
     if len(delays) < 2:
@@ -186,14 +188,14 @@ def latency_over_delay_figure(lines: Sequence[SummaryRow]) -> Figure | None:
             axes.set(title=title, xlabel="delay (ms)", xscale="log")
             axes.set_xticks(delays, [f"{delay:g}" for delay in delays])
             axes.minorticks_off()
-        panels[0].set(ylabel="seconds from Kafka until counted", ylim=(0, None))
+        panels[0].set(ylabel="latency in seconds", ylim=(0, None))
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4)
     return figure
 
 
 def changing_figure(folder: Path) -> Figure:
-    """The share of the limit over slots, while other workers become slow."""
+    """Draw the efficiency over the slots, in which other workers become slow."""
     from steelyard.deployment.grid_settings import CHANGE
     from steelyard.deployment.run_results import SlotSeries
 
@@ -208,7 +210,7 @@ def changing_figure(folder: Path) -> Figure:
             label = strategy_named(scheme).label
             axes.plot(slots, shares, label=label, **STYLES[scheme].line)
         axes.axvline(CHANGE + 0.5, color="#999", linestyle=":")
-        axes.annotate("others become slow", (CHANGE + 0.6, 0.03), color="#666")
-        axes.set(xlabel="slot", ylabel="part of all workers' capacity", ylim=(0, 1.05))
+        axes.annotate("other workers become slow", (CHANGE + 0.6, 0.03), color="#666")
+        axes.set(xlabel="slot", ylabel="efficiency", ylim=(0, 1.05))
         axes.legend(loc="lower right")
     return figure

@@ -10,7 +10,7 @@ class StrategyStyle:
 
     color: str
     dashes: Any
-    """Line style, as matplotlib names it."""
+    """Line style of matplotlib."""
     marker: str
 
     @property
@@ -19,7 +19,7 @@ class StrategyStyle:
         return {"color": self.color, "linestyle": self.dashes, "marker": self.marker}
 
 
-# Colors that color-blind readers can tell apart, dashes and markers for everybody else.
+# Color-blind readers can distinguish the colors; dashes and markers differ as well.
 STYLES = {
     "kg": StrategyStyle("#D55E00", (0, (5, 1.5)), "s"),
     "kg-200": StrategyStyle("#E69F00", (0, (3, 1, 1, 1)), "D"),
@@ -32,9 +32,9 @@ STYLES = {
 """A style for each of `deployment.deployed_strategies.STRATEGIES`, by its short name."""
 
 CLUSTERS = {
-    "no": "workers alike",
-    "sleep": "a quarter at 30 %",
-    "executors": "executors paused",
-    "changing": "others become slow",
+    "no": "equal speeds",
+    "sleep": "a quarter at 30 % speed",
+    "executors": "paused executors",
+    "changing": "changing speeds",
 }
-"""Labels of the kinds of clusters, in the order in which they are shown."""
+"""Labels of the kinds of clusters by their names in results.csv, in the order of display."""
