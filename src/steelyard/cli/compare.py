@@ -23,7 +23,7 @@ def compare(
     from steelyard import comparison, schemes
 
     with progress_bar() as progress:
-        bar = progress.add_task("Making the stream", total=len(schemes.names()))
+        bar = progress.add_task("Generating the stream", total=len(schemes.names()))
         outcomes = []
         try:
             compared = comparison.compare(skew=skew, workers=workers, messages=messages, seed=seed)

@@ -77,7 +77,7 @@ def _run_both(
             starting = session("steelyard demo", master, STATE_IN_ROCKSDB, log)
             spark = cleaning.enter_context(starting)
         progress = cleaning.enter_context(progress_bar())
-        bar = progress.add_task("Making the stream", total=sum(batches))
+        bar = progress.add_task("Generating the stream", total=sum(batches))
 
         def watch(name: str, slot: "Slot") -> None:
             seen[name].append(slot)

@@ -133,7 +133,7 @@ def simulate(
         if speeds is not None:
             given["speeds"] = numbers("speeds", speeds)
         options = SimulateOptions.of({**(SimulateOptions.read(config) if config else {}), **given})
-        with error_console.status("Making the stream"):
+        with error_console.status("Loading the stream"):
             configuration = options.configuration()
         with error_console.status(f"Simulating {configuration.stream.messages:,} messages"):
             outcome = simulated(configuration)
@@ -151,7 +151,7 @@ def simulate(
     if csv is not None:
         results.table[COLUMNS].to_csv(csv, index=False)
     if ui:
-        with error_console.status("Making the page"):
+        with error_console.status("Preparing the page"):
             run = paced_run(configuration.title, _slots(configuration, outcome))
         with start_page([run], ui_port):
             wait_for_interrupt()

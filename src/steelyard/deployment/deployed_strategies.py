@@ -123,7 +123,7 @@ TWO_CHOICES = DeployedStrategy(
 SALTING = DeployedStrategy(
     name="salting",
     title="salting",
-    label="salting by hand",
+    label="manual salting",
     routing=partial(_by_scheme, "salting"),
 )
 CONSISTENT_PULL = DeployedStrategy(

@@ -51,10 +51,10 @@ def planned(setting: GridSettings, data: Sequence[str]) -> list[GridRun]:
     for seed in range(setting.choices):
         drawn = setting.strategies if seed < setting.repetitions else fully
         runs += [GridRun(strategy, "sleep", seed, longest) for strategy in drawn]
-    alike = range(setting.repetitions if setting.homogeneous else 0)
+    equal_speed_seeds = range(setting.repetitions if setting.homogeneous else 0)
     runs += [
         GridRun(strategy, "no", seed, longest)
-        for seed in alike[:1]
+        for seed in equal_speed_seeds[:1]
         for strategy in setting.strategies
     ]
     has_load = KEY_GROUPING in setting.strategies
@@ -68,7 +68,11 @@ def planned(setting: GridSettings, data: Sequence[str]) -> list[GridRun]:
             runs += [GridRun(strategy, "sleep", 0, longest, data=name) for strategy in fully]
     if thorough and setting.executors > 1:
         runs += [GridRun(strategy, "executors", 0, longest) for strategy in closely]
-    runs += [GridRun(strategy, "no", seed, longest) for seed in alike[1:] for strategy in closely]
+    runs += [
+        GridRun(strategy, "no", seed, longest)
+        for seed in equal_speed_seeds[1:]
+        for strategy in closely
+    ]
     for seed in range(setting.repetitions):
         for delay in shorter:
             repeated = setting.strategies if seed == 0 else fully

@@ -60,7 +60,7 @@ PYTHON = KindOfWork(
 )
 AGGREGATE = KindOfWork(
     name="aggregate",
-    meaning="an aggregate of Spark's own, such as count or sum",
+    meaning="a Spark aggregate such as count or sum",
     spark_code="{frame}.groupBy({keys}).agg(...)",
     balanced_code=None,
     recommendation="nothing: Spark's own groupBy combines on the map side",
