@@ -17,10 +17,15 @@ class GridRun:
 
     strategy: DeployedStrategy
     hetero: str
+    """The kind of cluster, as in results.csv."""
     seed: int
+    """Seed of the random choice of slow workers."""
     delay: float
+    """Service time of a message, in milliseconds."""
     data: str = "tw"
+    """Name of the data set."""
     latency: bool = False
+    """Whether latency is measured, not throughput."""
 
     @property
     def empty_result(self) -> RunResult:
