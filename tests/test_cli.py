@@ -176,7 +176,7 @@ def test_simulate_reads_files_and_counts_malformed_lines(tmp_path):
         (["simulate", "--dataset", "tw", "--fraction", "0.5"], "too many keys to simulate"),
         (
             ["reproduce", "drift", "--data", "nowhere"],
-            "data must be a folder, but 'nowhere' does not exist",
+            "data must be an existing folder, got 'nowhere'",
         ),
         (["reproduce", "epsilon", "--out", "README.md"], "out must be a folder, but 'README.md'"),
         (["generate", "wp", "--out", "x", "--partitions", "0"], "partitions must be a whole"),

@@ -256,7 +256,7 @@ KAFKA = [*STREAM, "--source", "kafka", "--servers", "x:1", "--topic", "t"]
         ([*GENERATE, "--partitions", "0"], "partitions must be a whole number, at least 1"),
         (["generate", "zf", "--out", "docs"], "out: 'docs' exists already"),
         (["reproduce", "--scale", "3"], "scale must be a number at least 0.001"),
-        (["reproduce", "--data", "nowhere"], "data must be a folder"),
+        (["reproduce", "--data", "nowhere"], "data must be an existing folder, got"),
         (["reproduce", "--out", "README.md"], "out must be a folder, but 'README.md' is a file"),
         (["deploy", "--out", "README.md"], "out must be a folder, but 'README.md' is a file"),
         (["deploy", "--out", "nowhere", "--servers", "x"], "servers must be host:port"),

@@ -83,5 +83,5 @@ def _real_streams(data: Path | None) -> Path | None:
         usual = Path("../shared/data")
         return usual.resolve() if usual.is_dir() else None
     if not data.is_dir():
-        raise ValueError(f"data must be a folder, but {str(data)!r} does not exist")
+        raise ValueError(f"data must be an existing folder, got {str(data)!r}")
     return data.resolve()
