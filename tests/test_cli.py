@@ -1,3 +1,5 @@
+"""The commands: help, examples, output and errors."""
+
 import re
 import shlex
 import sys
@@ -24,12 +26,12 @@ def test_version():
 
 @pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], []])
 def test_help_has_examples(arguments):
-    """Every help page says how it is used."""
+    """Every help page shows an example."""
     assert "steelyard demo" in run(*arguments).output
 
 
 def commands(group, path=()):
-    """The words of every command, and the command."""
+    """Yield the words of every command, and the command."""
     for name, command in group.commands.items():
         yield (*path, name), command
         yield from commands(command, (*path, name)) if hasattr(command, "commands") else ()
@@ -37,7 +39,7 @@ def commands(group, path=()):
 
 @pytest.mark.parametrize("path", [path for path, _ in commands(typer.main.get_command(app))])
 def test_every_example_can_be_copied(path):
-    """It is in one line of its own, on a terminal of 80 columns."""
+    """It is in one line on a terminal of 80 columns."""
     lines = run(*path, "--help").output.splitlines()
     title = next(n for n, line in enumerate(lines) if line.strip() in ("Example:", "Examples:"))
     examples = [line.strip() for line in lines[title + 1 :] if line.strip()]
@@ -48,7 +50,7 @@ def test_every_example_can_be_copied(path):
 
 
 def test_compare_compares_every_scheme_in_a_table_that_fits():
-    """One line per scheme, no wider than a terminal."""
+    """The table has one line per scheme and at most 80 columns."""
     shown = run("compare", "--messages", "20000", "--workers", "50", "--skew", "1.4")
     assert shown.exit_code == 0
     lines = shown.stdout.splitlines()
@@ -66,16 +68,15 @@ def test_compare_compares_every_scheme_in_a_table_that_fits():
         (["--skew", "-1"], "skew must be a number at least 0 and at most 10, got -1.0"),
     ],
 )
-def test_bad_arguments_get_one_sentence(arguments, sentence):
-    """What was given, what is allowed, exit code 2, and no traceback."""
+def test_bad_arguments_are_refused_with_one_sentence(arguments, sentence):
+    """The sentence names the bad value and the allowed ones; there is no traceback."""
     failed = run("compare", *arguments)
     assert failed.exit_code == 2
     assert sentence in " ".join(failed.output.replace("│", " ").split())
     assert "Traceback" not in failed.output
 
 
-def test_simulate_tells_what_came_of_it(tmp_path):
-    """A table on the screen, a figure and all numbers in files."""
+def test_simulate_writes_a_table_a_figure_and_numbers(tmp_path):
     plot, csv = tmp_path / "cg.png", tmp_path / "cg.csv"
     result = CliRunner().invoke(
         app,
@@ -89,8 +90,8 @@ def test_simulate_tells_what_came_of_it(tmp_path):
     assert "queue_length_max_min" in csv.read_text("utf-8")
 
 
-def test_simulate_reads_settings_and_flags_win(tmp_path):
-    """A TOML file gives settings; what is said on the command line is taken instead."""
+def test_options_of_simulate_override_its_file(tmp_path):
+    """A TOML file gives settings, and options on the command line replace them."""
     settings = tmp_path / "run.toml"
     settings.write_text(
         'dataset = "zf"\nskew = 1.4\nfraction = 0.002\nscheme = "kg"\nworkers = 7\n'
@@ -104,8 +105,7 @@ def test_simulate_reads_settings_and_flags_win(tmp_path):
 
 @pytest.mark.parametrize("scheme", ["plans", "porc-graded", "sg"])
 @pytest.mark.parametrize("service", ["deterministic", "exponential"])
-def test_simulate_knows_every_scheme_and_service(scheme, service):
-    """Plans too."""
+def test_simulate_accepts_schemes_and_service_times(scheme, service):
     result = CliRunner().invoke(
         app,
         ["simulate", "--fraction", "0.001", "--scheme", scheme, "--service", service,
@@ -115,8 +115,8 @@ def test_simulate_knows_every_scheme_and_service(scheme, service):
     assert result.exit_code == 0, result.output
 
 
-def test_simulate_takes_speeds_and_a_quiet_start():
-    """Machines by their speeds; no report, hence no move, in a start that lasts for ever."""
+def test_simulate_accepts_speeds_and_a_quiet_start():
+    """Without signals nothing moves."""
     result = CliRunner().invoke(
         app,
         ["simulate", "--fraction", "0.002", "--speeds", "5,1,1,1", "--quiet", "99999"],
@@ -127,23 +127,22 @@ def test_simulate_takes_speeds_and_a_quiet_start():
 
 
 def test_simulate_numbers_the_keys_of_tweets():
-    """There could be 4 billion words; those that occur fit into memory."""
+    """The data set has up to 4 billion words; the words that occur fit into memory."""
     result = CliRunner().invoke(app, ["simulate", "--dataset", "tw", "--fraction", "0.0001"])
     assert result.exit_code == 0, result.output
     assert "120,000" in result.output
 
 
-def test_simulate_reads_files_and_counts_what_is_malformed(tmp_path):
-    """Messages of a file, at their own times."""
+def test_simulate_reads_files_and_counts_malformed_lines(tmp_path):
     path = tmp_path / "tweets.tsv"
     lines = [f"{1000 + i // 2}\tto be or not to be number{i}" for i in range(2000)]
     path.write_text("\n".join([*lines, "later\tthis line has no time"]), "utf-8")
-    told = ["simulate", "--input", str(path), "--format", "words", "--workers", "3"]
-    result = CliRunner().invoke(app, [*told, "--on-malformed", "skip"])
+    command = ["simulate", "--input", str(path), "--format", "words", "--workers", "3"]
+    result = CliRunner().invoke(app, [*command, "--on-malformed", "skip"])
     assert result.exit_code == 0, result.output
     assert "14,000" in result.output
     assert "1 malformed line" in result.output
-    stopped = CliRunner().invoke(app, told)
+    stopped = CliRunner().invoke(app, command)
     assert stopped.exit_code == 2
     assert "line 2001" in " ".join(stopped.output.replace("│", " ").split())
 
@@ -154,7 +153,7 @@ def test_simulate_reads_files_and_counts_what_is_malformed(tmp_path):
         (["simulate", "--workers", "0"], "workers must be a whole number, at least 1"),
         (["simulate", "--load", "1.5"], "load must be at most 1"),
         (["simulate", "--speeds", "1,0,1"], "a worker's speed must be a number above 0, got 0.0"),
-        (["simulate", "--speeds", "1;2"], "speeds must be numbers with commas between"),
+        (["simulate", "--speeds", "1;2"], "speeds must be numbers separated by commas"),
         (["simulate", "--quiet", "-1"], "quiet must be a whole number, at least 0"),
         (["simulate", "--load", "0"], "load must be a number above 0"),
         (["simulate", "--times", "0", "--fast", "1"], "times must be a number above 0"),
@@ -171,12 +170,15 @@ def test_simulate_reads_files_and_counts_what_is_malformed(tmp_path):
         (["simulate", "--epsilon", "0"], "epsilon must be a number above 0"),
         (["simulate", "--scheme", "kg", "--epsilon", "0.1"], "kg has no setting 'epsilon'"),
         (["simulate", "--plot", "figure.txt"], "plot must end in .png, .svg or .pdf"),
-        (["simulate", "--plot", "nowhere/figure.png"], "there is no folder 'nowhere' to write"),
-        (["simulate", "--csv", "nowhere/all.csv"], "there is no folder 'nowhere' to write"),
+        (["simulate", "--plot", "nowhere/figure.png"], "the folder 'nowhere' does not exist"),
+        (["simulate", "--csv", "nowhere/all.csv"], "the folder 'nowhere' does not exist"),
         (["simulate", "--input", "x.csv"], "input and format belong together"),
         (["simulate", "--dataset", "tw", "--fraction", "0.5"], "too many keys to simulate"),
-        (["reproduce", "drift", "--data", "nowhere"], "data must be a folder, there is none"),
-        (["reproduce", "epsilon", "--out", "README.md"], "out must be a folder, and 'README.md'"),
+        (
+            ["reproduce", "drift", "--data", "nowhere"],
+            "data must be an existing folder, got 'nowhere'",
+        ),
+        (["reproduce", "epsilon", "--out", "README.md"], "out must be a folder, but 'README.md'"),
         (["generate", "wp", "--out", "x", "--partitions", "0"], "partitions must be a whole"),
         (["simulate", "nowhere.toml"], "'nowhere.toml' cannot be read"),
         (["simulate", "--skew", "1.0"], "skew and keys are settings of the data set 'zf'"),
@@ -186,11 +188,11 @@ def test_simulate_reads_files_and_counts_what_is_malformed(tmp_path):
             ["generate", "wiki", "--out", "nowhere"],
             "dataset must be one of zf, wp, wp-steep, tw; got",
         ),
-        (["generate", "wp", "--out", "src"], "is there already"),
+        (["generate", "wp", "--out", "src"], "exists already"),
     ],
 )
-def test_bad_settings_get_a_sentence_and_exit_code_2(arguments, sentence, monkeypatch):
-    """Before any work starts."""
+def test_bad_settings_are_refused_before_any_work(arguments, sentence, monkeypatch):
+    """The command ends with a sentence and exit code 2."""
     monkeypatch.setenv("COLUMNS", "300")
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2, result.output
@@ -213,8 +215,8 @@ def test_bad_settings_get_a_sentence_and_exit_code_2(arguments, sentence, monkey
         ("on_malformed = 'ignore'\ninput = 'x'\nformat = 'words'", "ignore"),
     ],
 )
-def test_bad_files_get_a_sentence_and_exit_code_2(text, sentence, tmp_path, monkeypatch):
-    """One that names the setting, or the file."""
+def test_bad_files_of_settings_are_refused(text, sentence, tmp_path, monkeypatch):
+    """The sentence names the setting or the file."""
     monkeypatch.setenv("COLUMNS", "300")
     path = tmp_path / "run.toml"
     path.write_text(text, "utf-8")
@@ -244,8 +246,8 @@ DOCTOR = ["doctor", "nowhere.parquet", "--key", "k"]
         ("matplotlib", "deploy", ["deploy", "--out", "nowhere"]),
     ],
 )
-def test_a_missing_package_is_told_before_any_work(missing, extra, command, monkeypatch):
-    """In one sentence, with the command that installs it."""
+def test_a_missing_package_is_reported_before_any_work(missing, extra, command, monkeypatch):
+    """The sentence has the command that installs the package."""
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setitem(sys.modules, missing, None)
     failed = CliRunner().invoke(app, command)
@@ -254,14 +256,14 @@ def test_a_missing_package_is_told_before_any_work(missing, extra, command, monk
 
 
 def test_reproduce_lists_its_experiments():
-    """Names and titles, without starting Spark."""
+    """Listing them does not start Spark."""
     result = CliRunner().invoke(app, ["reproduce", "--list"])
     assert result.exit_code == 0
     assert "later-schemes" in result.output
 
 
-def test_reproduce_and_generate_write_what_they_say(spark, tmp_path):
-    """A figure and its report; a data set as Parquet."""
+def test_reproduce_and_generate_write_their_files(spark, tmp_path):
+    """`reproduce` writes a figure and a report, `generate` a data set as Parquet."""
     out = tmp_path / "figures"
     result = CliRunner().invoke(
         app, ["reproduce", "epsilon", "--scale", "0.002", "--out", str(out)]

@@ -1,4 +1,4 @@
-"""The options of every command: their choices, their examples, and what is refused early."""
+"""The options of every command: choices, examples, and early checks."""
 
 import re
 import shlex
@@ -17,12 +17,12 @@ WIDE = {"COLUMNS": "300", "NO_COLOR": "1", "TERM": "dumb"}
 
 
 def run(*arguments):
-    """The result of a command, on a terminal on which no sentence is folded."""
+    """Run a command on a terminal that is wide enough for every sentence."""
     return CliRunner().invoke(app, arguments, env=WIDE)
 
 
 def commands(group=TOP, path=()):
-    """Every command with the words that call it."""
+    """Yield the words of every command, and the command."""
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from commands(command, (*path, name))
@@ -39,13 +39,13 @@ CHOICES = [
 
 
 def option_of(command, name):
-    """How a parameter is written on the command line: no words for an argument."""
+    """Return the option names of a parameter; an argument has none."""
     parameter = next(it for it in command.params if it.name == name)
     return [it for it in parameter.opts if it.startswith("--")]
 
 
 def listed_in_help(command, parameter):
-    """The choices that the help of a command shows for a parameter."""
+    """Return the choices that the help of a command lists for a parameter."""
     text = re.sub(r"[\s│]+", " ", run(command.name, "--help").output)
     template = command._templates[parameter]
     before, _, after = template.partition("{choices}")
@@ -55,7 +55,7 @@ def listed_in_help(command, parameter):
 
 
 def test_every_command_lists_choices():
-    """No command is registered without the class that lists and checks choices."""
+    """Every command is registered with the class that lists and checks choices."""
     top_level = [command for path, command in COMMANDS.items() if len(path) == 1]
     assert all(isinstance(command, CommandWithChoices) for command in top_level)
     assert len(CHOICES) == 15
@@ -63,7 +63,7 @@ def test_every_command_lists_choices():
 
 @pytest.mark.parametrize(("command", "parameter"), CHOICES)
 def test_choices_in_the_help_are_accepted(command, parameter):
-    """Each value that --help lists passes the check, and the shell completes it."""
+    """Each listed value passes the check, and the shell completes it."""
     choices = command.choices[parameter]
     listed = listed_in_help(command, parameter)
     assert listed
@@ -75,7 +75,7 @@ def test_choices_in_the_help_are_accepted(command, parameter):
 
 @pytest.mark.parametrize(("command", "parameter"), CHOICES)
 def test_unknown_choices_are_refused(command, parameter):
-    """One sentence lists what is allowed, with exit code 2."""
+    """The sentence lists the allowed values, and the exit code is 2."""
     failed = run(command.name, *option_of(command, parameter), "nonsense")
     assert failed.exit_code == 2, failed.output
     text = " ".join(failed.output.replace("│", " ").split())
@@ -87,7 +87,7 @@ def test_unknown_choices_are_refused(command, parameter):
 
 
 def test_several_choices_are_separated_by_commas():
-    """Each of them is checked, and a shell completes the last one."""
+    """Each value is checked, and a shell completes the last one."""
     schemes = COMMANDS["deploy",].choices["schemes"]
     schemes.require("kg, sg")
     with pytest.raises(UnknownChoiceError, match="got 'best'"):
@@ -95,8 +95,8 @@ def test_several_choices_are_separated_by_commas():
     assert "kg,sg" in schemes.complete("kg,s")
 
 
-def test_without_its_packages_a_help_page_is_shown(monkeypatch):
-    """Choices that only a missing package knows are left out of it."""
+def test_help_works_without_the_packages_of_a_command(monkeypatch):
+    """Choices that a missing package defines are left out."""
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     for name in ("steelyard.spark.doctor_input", "steelyard.spark.streaming.stream_input"):
         monkeypatch.delitem(sys.modules, name, raising=False)
@@ -105,7 +105,7 @@ def test_without_its_packages_a_help_page_is_shown(monkeypatch):
 
 
 def test_importing_the_command_line_is_light():
-    """Neither Spark, nor the compiler, nor a plotting library is loaded for --version."""
+    """It loads neither Spark, nor the compiler, nor a plotting library."""
     heavy = "pyspark numba numpy pyarrow matplotlib bokeh datasketches pandas"
     code = f"import sys, steelyard.cli; print([m for m in {heavy.split()} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -114,7 +114,7 @@ def test_importing_the_command_line_is_light():
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_options_are_in_named_panels(path, monkeypatch):
-    """Only --help is among the options without a panel; all panels fit 80 columns."""
+    """Only --help has no panel, and all panels fit 80 columns."""
     unnamed = [
         it.name
         for it in COMMANDS[path].params
@@ -129,7 +129,7 @@ def test_options_are_in_named_panels(path, monkeypatch):
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_examples_parse(path):
-    """Every example in --help has options and values that its command takes."""
+    """Every example in --help has options and values that its command accepts."""
     command = COMMANDS[path]
     examples = [
         re.sub(r"\[/?bold\]", "", line).replace(r"\[", "[")
@@ -172,7 +172,7 @@ KAFKA = [*STREAM, "--source", "kafka", "--servers", "x:1", "--topic", "t"]
         ([*STREAM, "--virtual-workers", "9"], "virtual-workers is for --placement delegated"),
         (
             [*STREAM, "--placement", "delegated", "--tasks-per-worker", "2"],
-            "tasks-per-worker is for --placement pull; give --virtual-workers",
+            "tasks-per-worker is for --placement pull; pass --virtual-workers",
         ),
         ([*STREAM, "--slot", "0"], "slot must be a whole number, at least 1, got 0"),
         ([*STREAM, "--slot", "soon"], "slot must be a length of time such as"),
@@ -193,10 +193,10 @@ KAFKA = [*STREAM, "--source", "kafka", "--servers", "x:1", "--topic", "t"]
             [*STREAM, "--time", "t", "--window", "1 hour", "--watermark", "later"],
             "watermark must be a length of time such as",
         ),
-        ([*STREAM, "--window", "1 hour"], "window needs time, the column of event times"),
-        ([*STREAM, "--slide", "1 hour"], "slide needs a window: give --window"),
-        ([*STREAM, "--watermark", "1 hour"], "watermark needs a window: give --window"),
-        ([*STREAM, "--time", "timestamp"], "time needs a window: give --window"),
+        ([*STREAM, "--window", "1 hour"], "window needs a column of event times"),
+        ([*STREAM, "--slide", "1 hour"], "slide needs a window: pass --window"),
+        ([*STREAM, "--watermark", "1 hour"], "watermark needs a window: pass --window"),
+        ([*STREAM, "--time", "timestamp"], "time needs a window: pass --window"),
         (
             [*STREAM, "--time", "t", "--window", "1 hour", "--slide", "7 minutes"],
             "window must be a whole number of slides, got '1 hour' and '7 minutes'",
@@ -204,31 +204,37 @@ KAFKA = [*STREAM, "--source", "kafka", "--servers", "x:1", "--topic", "t"]
         ([*STREAM, "--agg", "sum"], "agg must be count or one of count:COLUMN, sum:COLUMN"),
         ([*STREAM, "--source", "parquet"], "source parquet needs --path"),
         ([*STREAM, "--source", "text", "--path", "nowhere"], "path: there is no file or folder"),
-        ([*STREAM, "--source", "json", "--path", "EMPTY"], "path: there are no files in"),
+        (
+            [*STREAM, "--source", "json", "--path", "EMPTY"],
+            "has no files, so its columns are unknown",
+        ),
         ([*STREAM, "--path", "docs"], "path is for --source parquet or json or text, not for rate"),
         ([*STREAM, "--files-per-batch", "2"], "files-per-batch is for --source parquet or json"),
         ([*STREAM, "--topic", "t"], "topic is for --source kafka, not for rate"),
         ([*STREAM, "--servers", "x:1"], "servers is for --source kafka or --sink kafka"),
         ([*STREAM, "--source", "kafka", "--topic", "t"], "source kafka needs --servers and"),
         ([*STREAM, "--source", "kafka", "--servers", "x:1"], "source kafka needs --servers and"),
-        ([*KAFKA, "--servers", "x"], "servers must be host:port, with commas between several"),
+        ([*KAFKA, "--servers", "x"], "servers must be host:port, separated by commas"),
         ([*KAFKA, "--servers", "x:70000"], "servers must be host:port"),
         ([*STREAM, "--sink", "parquet"], "sink parquet needs --out"),
         ([*STREAM, "--sink", "kafka", "--out-topic", "t"], "sink kafka needs --out-servers"),
         ([*STREAM, "--out", "x"], "out is for --sink parquet, not for console"),
         ([*STREAM, "--out-topic", "x"], "out-topic is for --sink kafka, not for console"),
-        ([*STREAM, "--sink", "parquet", "--out", "README.md"], "out must be a folder, and"),
-        ([*STREAM, "--checkpoint", "README.md"], "checkpoint must be a folder, and 'README.md'"),
-        ([*STREAM, "--control", "README.md"], "control must be a folder, and 'README.md' is a"),
+        ([*STREAM, "--sink", "parquet", "--out", "README.md"], "out must be a folder, but"),
+        ([*STREAM, "--checkpoint", "README.md"], "checkpoint must be a folder, but 'README.md'"),
+        ([*STREAM, "--control", "README.md"], "control must be a folder, but 'README.md' is a"),
         ([*STREAM, "--control", "ftp://x"], "control: 'ftp://x' must be a folder"),
-        ([*STREAM, "--jars", "nowhere.jar"], "jars: there is no file 'nowhere.jar'"),
+        ([*STREAM, "--jars", "nowhere.jar"], "jars: the file 'nowhere.jar' does not exist"),
         ([*DOCTOR, "--workers", "0"], "workers must be a whole number"),
         ([*DOCTOR, "--capacities", "1,2"], "capacities must be one number for each of 24"),
         ([*DOCTOR, "--servers", "x:1"], "servers is for --source kafka, not for parquet"),
         ([*DOCTOR, "--separator", ""], "separator must be at least one character"),
-        ([*DOCTOR, "--jars", "nowhere.jar"], "jars: there is no file 'nowhere.jar'"),
-        ([*DOCTOR, "--html", "nowhere/x.html"], "html: there is no folder to write"),
-        ([*DOCTOR, "--html", "docs"], "html must be a file, and 'docs' is a folder"),
+        ([*DOCTOR, "--jars", "nowhere.jar"], "jars: the file 'nowhere.jar' does not exist"),
+        (
+            [*DOCTOR, "--html", "nowhere/x.html"],
+            "html: the folder of 'nowhere/x.html' does not exist",
+        ),
+        ([*DOCTOR, "--html", "docs"], "html must be a file, but 'docs' is a folder"),
         (["doctor", "nowhere.csv", "--key", "k"], "data: there is no file or folder"),
         (["doctor", "--topic", "t"], "source kafka needs --servers and --topic"),
         (["doctor", "--topic", "t", "--servers", "x"], "servers must be host:port"),
@@ -238,29 +244,35 @@ KAFKA = [*STREAM, "--source", "kafka", "--servers", "x:1", "--topic", "t"]
         (["demo", "--skew", "11"], "skew must be a number at least 0 and at most 10, got 11.0"),
         (["demo", "--batches", "1"], "batches must be a whole number, at least 2, got 1"),
         (["demo", "--messages", "0"], "messages must be a whole number, at least 1, got 0"),
-        (["demo", "--html", "nowhere/x.html"], "html: there is no folder to write"),
+        (
+            ["demo", "--html", "nowhere/x.html"],
+            "html: the folder of 'nowhere/x.html' does not exist",
+        ),
         (["demo", "--ui-port", "-1"], "ui-port must be a whole number, from 0 to 65,535"),
         ([*GENERATE, "--fraction", "0"], "fraction must be a number above 0, got 0.0"),
         ([*GENERATE, "--skew", "11"], "skew must be a number at least 0 and at most 10"),
         ([*GENERATE, "--drift", "0"], "drift must be a whole number, at least 1, got 0"),
         ([*GENERATE, "--seed", "-1"], "seed must be a whole number, at least 0, got -1"),
         ([*GENERATE, "--partitions", "0"], "partitions must be a whole number, at least 1"),
-        (["generate", "zf", "--out", "docs"], "out: 'docs' is there already"),
+        (["generate", "zf", "--out", "docs"], "out: 'docs' exists already"),
         (["reproduce", "--scale", "3"], "scale must be a number at least 0.001"),
-        (["reproduce", "--data", "nowhere"], "data must be a folder"),
-        (["reproduce", "--out", "README.md"], "out must be a folder, and 'README.md' is a file"),
-        (["deploy", "--out", "README.md"], "out must be a folder, and 'README.md' is a file"),
+        (["reproduce", "--data", "nowhere"], "data must be an existing folder, got"),
+        (["reproduce", "--out", "README.md"], "out must be a folder, but 'README.md' is a file"),
+        (["deploy", "--out", "README.md"], "out must be a folder, but 'README.md' is a file"),
         (["deploy", "--out", "nowhere", "--servers", "x"], "servers must be host:port"),
         (["deploy", "--out", "nowhere", "--workers", "1"], "workers must be a whole number"),
         (["deploy", "--out", "nowhere", "--delays", "0"], "delays must be a number above 0"),
-        (["deploy", "--out", "nowhere", "--data", "docs"], "data: there is no sotu_words.parquet"),
+        (
+            ["deploy", "--out", "nowhere", "--data", "docs"],
+            "data: 'docs' has no file sotu_words.parquet",
+        ),
         (["simulate", "--ui-port", "8000"], "ui-port needs --ui"),
         (["dashboard", "--port", "70000"], "port must be a whole number, from 0 to 65,535"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
 def test_bad_options_are_refused_before_spark_starts(monkeypatch, tmp_path, arguments, sentence):
-    """One sentence names the option, what was given and what is allowed."""
+    """The sentence names the option, the bad value and the allowed ones."""
 
     def start(*_):
         raise AssertionError("Spark was started")

@@ -1,4 +1,4 @@
-"""`steelyard workers`: drained and refilled by hand."""
+"""`steelyard workers`: show, drain and refill workers."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def run(*arguments):
 
 @pytest.fixture
 def control(tmp_path):
-    """The control path of a stream with three workers, after one slot."""
+    """Return the control path of a stream with three workers, after one slot."""
     loop = Controller(3, 10, delegation=True, store=ControlStore(tmp_path), buckets=64)
     counts = SourceReport(0, 0, 0, np.ones(64, np.float32), (("<hot>", 30),))
     loop.finish_batch(0, 1.0, [counts], [WorkerReport(0, w, 20, 0.5) for w in range(3)], 0.0)
@@ -28,7 +28,7 @@ def control(tmp_path):
 
 
 def test_workers_are_shown_drained_and_refilled(control):
-    """What is said is there for the control loop."""
+    """The control loop finds the drained workers in the control path."""
     shown = run("show", "--control", control)
     assert shown.exit_code == 0
     assert "slot 1 · micro-batch 0 · hot: '<hot>' 50%" in shown.output
@@ -46,8 +46,8 @@ def test_workers_are_shown_drained_and_refilled(control):
         (["drain", "0", "1", "2"], "the last worker cannot be drained"),
     ],
 )
-def test_bad_numbers_get_a_sentence(control, arguments, sentence):
-    """And nothing is drained."""
+def test_bad_worker_numbers_are_refused(control, arguments, sentence):
+    """No worker is drained."""
     failed = run(*arguments, "--control", control)
     assert failed.exit_code == 2
     assert sentence in " ".join(failed.output.replace("│", " ").split())
@@ -66,7 +66,7 @@ def test_bad_numbers_get_a_sentence(control, arguments, sentence):
     ],
 )
 def test_damaged_lines_of_the_history_are_skipped(control, damaged):
-    """The last slot that can be read is shown, and its workers can be drained."""
+    """The last readable slot is shown, and its workers can be drained."""
     with (Path(control) / "history.jsonl").open("ab") as file:
         file.write(damaged)
     shown = run("show", "--control", control)
@@ -75,8 +75,7 @@ def test_damaged_lines_of_the_history_are_skipped(control, damaged):
     assert "drained: 2" in run("drain", "2", "--control", control).output
 
 
-def test_a_slot_of_which_a_value_has_another_type_is_skipped(control):
-    """The shape alone does not make it a slot."""
+def test_a_slot_with_a_value_of_another_type_is_skipped(control):
     history = Path(control) / "history.jsonl"
     with history.open("a") as file:
         file.write(history.read_text().replace('"share":0.3', '"share":null,"x":0.3', 1))
@@ -84,27 +83,28 @@ def test_a_slot_of_which_a_value_has_another_type_is_skipped(control):
     assert "slot 1 · micro-batch 0" in run("show", "--control", control).output
 
 
-def test_a_history_without_a_readable_line_gets_a_sentence(control):
-    """And so does what was drained by nobody."""
+def test_a_history_without_a_readable_line_is_refused(control):
+    """An unreadable list of drained workers counts as empty."""
     (Path(control) / "history.jsonl").write_bytes(b"nonsense\n")
     (Path(control) / "drained.json").write_text('{"a": 1}')
     failed = run("drain", "1", "--control", control)
     assert failed.exit_code == 2
-    assert "there is no history in" in " ".join(failed.output.replace("│", " ").split())
+    assert "has no history yet" in " ".join(failed.output.replace("│", " ").split())
     assert "drained: none" in run("refill", "1", "--control", control).output
 
 
-def test_a_folder_that_is_not_there_gets_a_sentence(tmp_path):
-    """Rather than being made."""
+def test_a_missing_folder_is_refused(tmp_path):
+    """The command does not create the folder."""
     failed = run("show", "--control", str(tmp_path / "nowhere"))
     assert failed.exit_code == 2
-    assert "there is no folder" in failed.output
+    assert "does not exist" in " ".join(failed.output.replace("│", " ").split())
+    assert not (tmp_path / "nowhere").exists()
     failed = run("show", "--control", str(tmp_path))
-    assert "there is no history" in " ".join(failed.output.replace("│", " ").split())
+    assert "has no history yet" in " ".join(failed.output.replace("│", " ").split())
 
 
-def test_workers_of_a_stream_that_pulls_cannot_be_drained(tmp_path):
-    """They own nothing that they could give away."""
+def test_workers_of_a_stream_with_pull_cannot_be_drained(tmp_path):
+    """They own no virtual workers."""
     loop = Controller(3, 1, delegation=False, store=ControlStore(tmp_path), buckets=64)
     loop.finish_batch(0, 1.0, [], [WorkerReport(0, w, 20, 0.5) for w in range(3)], 0.0)
     failed = run("drain", "1", "--control", str(tmp_path))

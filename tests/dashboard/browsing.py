@@ -1,4 +1,4 @@
-"""A real browser without a window, as tests and screenshots use it."""
+"""A headless browser for tests and screenshots."""
 
 import subprocess
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _IS_DRAWN = """() => {
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium: nothing is downloaded."""
+    """Start the Chromium of the system; nothing is downloaded."""
     found = subprocess.run([_FIND], capture_output=True, text=True, check=False)
     if found.returncode:
         raise RuntimeError(found.stderr.strip())
@@ -35,22 +35,22 @@ def chromium() -> Iterator[Browser]:
 
 
 def opened(page: Page, url: str) -> Page:
-    """A page of the dashboard once it is drawn."""
-    page.set_default_timeout(120_000)  # a busy machine takes its time
+    """Open a page of the dashboard, and wait until it is drawn."""
+    page.set_default_timeout(120_000)  # a busy machine is slow
     page.goto(url)
     page.wait_for_function(_IS_DRAWN)
     return page
 
 
 def model(page: Page, name: str, field: str) -> object:
-    """A field of a model on the page, by the model's name."""
+    """Return a field of a model on the page, by the model's name."""
     return page.evaluate(
         "([name, field]) => Bokeh.documents[0].get_model_by_name(name)[field]", [name, field]
     )
 
 
 def column(page: Page, source: str, name: str) -> list[object]:
-    """A column of what is drawn."""
+    """Return a column of a data source on the page."""
     found = page.evaluate(
         "([name, c]) => Array.from(Bokeh.documents[0].get_model_by_name(name).data[c])",
         [source, name],

@@ -1,4 +1,4 @@
-"""Runs for tests: drawn ones, and one of a real controller."""
+"""Runs for tests: random ones, and one of a real controller."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ NASTY = "<script>document.title='owned'</script>"
 
 
 def slot(number, owned, *, moves=(), owners=(), messages=None, hot=(), states=None, time=None):
-    """A slot of one second; `messages` by worker."""
+    """Return a slot of one second; `messages` has one number for each worker."""
     messages = [10] * len(owned) if messages is None else messages
     total = max(1, sum(messages))
     workers = tuple(
@@ -49,7 +49,7 @@ def slot(number, owned, *, moves=(), owners=(), messages=None, hot=(), states=No
 
 @st.composite
 def histories(draw):
-    """Slots in which virtual workers move, and the owners in each; some slots tell them."""
+    """Draw slots with moves, and the owners in each slot; some slots record the owners."""
     workers, each = draw(st.integers(2, 5)), draw(st.integers(1, 6))
     assignment = Assignment.equal(workers, each)
     slots, owners = [], []
@@ -62,15 +62,15 @@ def histories(draw):
             giver, taker = draw(st.permutations(range(workers)))[:2]
             if assignment.count(giver):
                 moves += [(m.virtual, m.giver, m.taker) for m in assignment.give(giver, taker)]
-        told = before if draw(st.booleans()) else ()
+        recorded = before if draw(st.booleans()) else ()
         messages = draw(st.lists(st.integers(0, 50), min_size=workers, max_size=workers))
-        slots.append(slot(first + number, counts, moves=moves, owners=told, messages=messages))
+        slots.append(slot(first + number, counts, moves=moves, owners=recorded, messages=messages))
         owners.append(before)
     return slots, owners
 
 
 def controlled(store, batches, speeds=(1.0, 1.0, 1.0, 0.3), key="hot", loop=None):
-    """A controller that learns from workers of these speeds, each busy by what it owns."""
+    """Run a controller on workers of these speeds, whose load is what they own."""
     loop = loop or Controller(
         len(speeds), 10, delegation=True, store=store, buckets=64, capacities=None
     )

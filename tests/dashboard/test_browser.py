@@ -15,41 +15,41 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def browser():
-    """One for all tests."""
+    """Start one browser for all tests."""
     with chromium() as started:
         yield started
 
 
 @pytest.fixture
 def page(browser):
-    """A page on a large screen; whatever it complains of fails the test."""
+    """Open a page on a large screen; an error in the browser fails the test."""
     found = browser.new_page(viewport={"width": 1280, "height": 900})
-    complaints = []
-    found.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
-    found.on("pageerror", lambda error: complaints.append(str(error)))
-    found.on("requestfailed", lambda request: complaints.append(request.url))
+    errors = []
+    found.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
+    found.on("pageerror", lambda error: errors.append(str(error)))
+    found.on("requestfailed", lambda request: errors.append(request.url))
     yield found
     found.close()
-    assert [] == complaints
+    assert [] == errors
 
 
 @pytest.fixture
 def control(tmp_path):
-    """A control path of which a server shows what happens: the store and the address."""
+    """Return a control store, and the URL of a server that follows it."""
     with DashboardServer([followed(HistoryReader(tmp_path))]) as server:
         yield ControlStore(tmp_path), server.url
 
 
 @pytest.fixture(scope="module")
 def finished():
-    """A server of a run that is over."""
+    """Return the slots of a finished run, and the URL of its server."""
     slots = example_slots(messages=60_000, slots=40)
     with DashboardServer([ShownRun("a run", Finished(slots), is_simulated=True)]) as server:
         yield slots, server.url
 
 
 def wait_for_slot(page, number):
-    """Until this slot is shown: the place in time is what is set last."""
+    """Wait until this slot is shown; the text with its number is set last."""
     page.wait_for_function(
         "(text) => Bokeh.documents[0].get_model_by_name('place').text.includes(text)",
         arg=f"slot {number} of",
@@ -57,16 +57,16 @@ def wait_for_slot(page, number):
 
 
 def test_the_page_follows_a_stream(control, page):
-    """It waits for the first slot; bars move with every line, and blocks change their owners."""
+    """It waits for the first slot; then every new slot updates the bars and the blocks."""
     store, url = control
     opened(page, url)
-    assert page.get_by_text("this page waits for the first").is_visible()
+    assert page.get_by_text("the page waits for the first").is_visible()
     loop = controlled(store, 1)
     wait_for_slot(page, 1)
     bars, owners = column(page, "bars_data_0", "messages"), column(page, "blocks_data_0", "owner")
     assert [1000.0] * 4 == bars
     assert [worker for worker in range(4) for _ in range(10)] == owners
-    assert "leaves now" in column(page, "blocks_data_0", "kind")
+    assert "about to move" in column(page, "blocks_data_0", "kind")
     controlled(store, 1, loop=loop)
     wait_for_slot(page, 2)
     assert column(page, "bars_data_0", "messages")[3] < 1000
@@ -75,13 +75,13 @@ def test_the_page_follows_a_stream(control, page):
     kinds = column(page, "blocks_data_0", "kind")
     moved = [v for v in range(40) if owners[v] != after[v]]
     assert moved
-    assert {"just came"} <= {kinds[virtual] for virtual in moved}
+    assert {"just moved"} <= {kinds[virtual] for virtual in moved}
     assert page.get_by_text("move from 3 to").first.is_visible()
     assert page.get_by_text("busy", exact=True).first.is_visible()
 
 
-def test_bars_are_drawn_and_drawn_anew(control, page):
-    """What is on the screen changes, not only what is known."""
+def test_bars_are_redrawn(control, page):
+    """The pixels of the screen change, not only the data."""
     store, url = control
     loop = controlled(store, 1)
     opened(page, url)
@@ -96,7 +96,7 @@ def test_bars_are_drawn_and_drawn_anew(control, page):
 
 
 def test_the_slider_replays(page, finished):
-    """By keys and by the buttons: back to any slot, and on from there."""
+    """Keys and buttons show any slot, and replay the run from there."""
     slots, url = finished
     opened(page, url)
     wait_for_slot(page, 40)
@@ -105,20 +105,20 @@ def test_the_slider_replays(page, finished):
     handle.press("Home")
     wait_for_slot(page, 1)
     assert [w.messages for w in slots[0].workers] == column(page, "bars_data_0", "messages")
-    assert page.get_by_text("slot 1 of 40, looking back").is_visible()
+    assert page.get_by_text("slot 1 of 40, replay").is_visible()
     handle.press("ArrowRight")
     wait_for_slot(page, 2)
     page.get_by_role("button", name="Play").click()
     page.wait_for_function(
         "() => !Bokeh.documents[0].get_model_by_name('place').text.includes('slot 2 of')"
     )
-    page.get_by_role("button", name="Pause").dispatch_event("click")  # it plays: nothing is still
+    page.get_by_role("button", name="Pause").dispatch_event("click")  # a replay moves the page
     page.get_by_role("button", name="Latest").click()
     wait_for_slot(page, 40)
 
 
 def test_a_key_that_is_a_script_is_text(control, page):
-    """It can be read, and does nothing."""
+    """It is shown and not executed."""
     store, url = control
     controlled(store, 2, key=NASTY)
     opened(page, url)
@@ -133,7 +133,7 @@ def test_a_key_that_is_a_script_is_text(control, page):
 
 @pytest.mark.parametrize("width", [1280, 720, 400, 320])
 def test_nothing_is_wider_than_the_screen(page, finished, width):
-    """From a telephone to a desk."""
+    """The page fits phones and large screens."""
     page.set_viewport_size({"width": width, "height": 800})
     opened(page, finished[1])
     wait_for_slot(page, 40)
@@ -147,14 +147,14 @@ def test_nothing_is_wider_than_the_screen(page, finished, width):
 
 
 def colors(page):
-    """Of the page and of the text in a figure."""
+    """Return the colors of the page and of the text in a figure."""
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     axis = "Bokeh.documents[0].get_model_by_name('bars_0').left[0].major_label_text_color"
     return ground, page.evaluate(axis)
 
 
 def test_light_and_dark(page, finished):
-    """As the reader's system is, and the other way at the press of a button, for good."""
+    """The page follows the system, and the button changes the scheme permanently."""
     page.emulate_media(color_scheme="dark")
     opened(page, finished[1])
     page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
@@ -167,8 +167,8 @@ def test_light_and_dark(page, finished):
     assert light == colors(page)
 
 
-def test_two_ways_side_by_side(page):
-    """Each with its own bars; the lines of both in one figure."""
+def test_two_runs_are_side_by_side_in_a_browser(page):
+    """Each run has its own bars; a chart has the lines of both."""
     slots = example_slots(messages=20_000, slots=10)
     runs = [
         ShownRun("key grouping", Finished(slots[:4]), has_blocks=False),
@@ -183,4 +183,4 @@ def test_two_ways_side_by_side(page):
         assert 10 == len(column(page, "series_data_1", "slot"))
         assert "Workers, key grouping" in page.locator("section.bars").first.inner_text()
         assert 9 == model(page, "slot", "value")
-        page.goto("about:blank")  # a server that goes away is something to complain of
+        page.goto("about:blank")  # the end of the server would be an error

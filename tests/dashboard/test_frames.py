@@ -1,4 +1,4 @@
-"""What the page shows of a slot, and how it reads."""
+"""The content of the page for a slot, and its sentences."""
 
 import html
 import html.parser
@@ -17,42 +17,42 @@ from tests.dashboard.model import NASTY, histories, slot
 
 @given(histories())
 def test_shares_add_up_and_bars_are_those_of_the_slot(history):
-    """To one, where there are messages; bars have all messages."""
+    """Shares add up to one if there are messages, and bars have all messages."""
     timeline = Timeline(history[0])
-    for place, told in enumerate(timeline.slots):
+    for place, known in enumerate(timeline.slots):
         frame = timeline.frame(place)
-        assert sum(bar.share for bar in frame.bars) == pytest.approx(1.0 if told.messages else 0.0)
-        assert sum(bar.messages for bar in frame.bars) == told.messages
+        assert sum(bar.share for bar in frame.bars) == pytest.approx(1.0 if known.messages else 0.0)
+        assert sum(bar.messages for bar in frame.bars) == known.messages
         assert frame.summary.rate == timeline.series.rate[place]
         assert timeline.widest(place) >= max(bar.messages for bar in frame.bars)
 
 
-def test_capacity_is_what_was_measured_last():
-    """A worker to which nothing came keeps its outline."""
+def test_the_last_measured_capacity_is_kept():
+    """A worker without messages keeps its outline."""
     timeline = Timeline([slot(1, [1, 1]), slot(2, [1, 1], messages=[10, 0])])
     assert [100.0, 100.0] == [bar.capacity for bar in timeline.frame(1).bars]
-    assert timeline.frame(1).summary.used == pytest.approx(10 / 200)
+    assert timeline.frame(1).summary.utilization == pytest.approx(10 / 200)
     unknown = Timeline([slot(1, [1, 1], messages=[0, 0])]).frame(0)
     assert [None, None] == [bar.capacity for bar in unknown.bars]
-    assert unknown.summary.used is None
+    assert unknown.summary.utilization is None
 
 
-def test_outlines_leave_out_what_is_not_work():
-    """Spark's own time counts in throughput and use, not in what workers could have done."""
+def test_outlines_exclude_the_time_of_spark():
+    """Spark's own time counts for throughput and utilization, not for the capacity of bars."""
     half = replace(slot(1, [1, 1]), working=0.5)
     frame = Timeline([half]).frame(0)
     assert [(10, 50.0)] * 2 == [(bar.messages, bar.capacity) for bar in frame.bars]
-    assert (20.0, 0.1) == (frame.summary.rate, frame.summary.used)
+    assert (20.0, 0.1) == (frame.summary.rate, frame.summary.utilization)
     skewed = replace(half, working=3600.0)
     assert [100.0] * 2 == [bar.capacity for bar in Timeline([skewed]).frame(0).bars]
 
 
-def test_who_is_slow_and_what_happens_is_told():
-    """Who is busy, its part of the messages and of the capacity, and the moves."""
+def test_overloaded_workers_and_moves_are_described():
+    """The sentences have shares of messages and of capacity, and the moves."""
     states = ["normal", "busy", "drained"]
     moves = [(0, 1, 0), (1, 1, 0)]
-    told = slot(1, [2, 2, 0], messages=[30, 30, 0], states=states, moves=moves)
-    frame = Timeline([told]).frame(0)
+    shown = slot(1, [2, 2, 0], messages=[30, 30, 0], states=states, moves=moves)
+    frame = Timeline([shown]).frame(0)
     assert frame.finding == (
         "Worker 1 gets 50 % of the messages; it has 50 % of the capacity. Worker 2 is drained."
     )
@@ -60,32 +60,34 @@ def test_who_is_slow_and_what_happens_is_told():
 
 
 @pytest.mark.parametrize(
-    ("told", "sentence"),
+    ("shown", "sentence"),
     [
-        (slot(1, [1, 1], messages=[0, 0]), "No messages came in this slot."),
+        (slot(1, [1, 1], messages=[0, 0]), "No messages arrived in this slot."),
         (slot(1, [1, 1]), "No worker is overloaded."),
         (slot(1, [1, 1], messages=[30, 10]), "Worker 0 gets 75 % of the messages; it has 50 %"),
         (slot(1, [1, 1], owners=[0, 1], messages=[30, 10]), "Worker 0 gets 75 %"),
-        (slot(1, [1, 1], messages=[3, 1]), "Little to do: the busiest worker worked 3.0 % of"),
+        (
+            slot(1, [1, 1], messages=[3, 1]),
+            "Low load: the highest utilization of a worker is 3.0 %",
+        ),
         (slot(1, [1, 1], states=["busy"] * 2, messages=[1, 1]), "Workers 0 and 1 get 100 %"),
         (slot(1, [1, 1], states=["busy"] * 2, messages=[1, 0]), "Workers 0 and 1 are busy"),
     ],
 )
-def test_findings(told, sentence):
-    """A sentence for each case."""
-    assert Timeline([told]).frame(0).finding.startswith(sentence)
+def test_every_case_has_its_sentence(shown, sentence):
+    assert Timeline([shown]).frame(0).finding.startswith(sentence)
 
 
-def test_who_reports_no_state_is_judged_by_its_work():
-    """With key grouping nobody reports; the busiest is busy all the same."""
+def test_the_state_of_a_worker_without_reports_is_inferred():
+    """With key grouping workers report no state; an overloaded one is shown as busy."""
     bars = Timeline([slot(1, [1, 1], messages=[30, 10])]).frame(0).bars
     assert ["busy", "normal"] == [bar.state for bar in bars]
-    told = Timeline([slot(1, [1, 1], messages=[30, 10], owners=[0, 1])]).frame(0).bars
-    assert ["normal", "normal"] == [bar.state for bar in told]
+    reported = Timeline([slot(1, [1, 1], messages=[30, 10], owners=[0, 1])]).frame(0).bars
+    assert ["normal", "normal"] == [bar.state for bar in reported]
 
 
-def test_the_log_tells_moves_up_to_a_slot():
-    """The latest first, no more than fit."""
+def test_the_log_has_the_moves_up_to_a_slot():
+    """The latest moves are first, and the length is limited."""
     moves = [(0, 0, 1), (1, 1, 0), (2, 2, 0), (3, 3, 0), (4, 4, 0)]
     slots = [slot(n, [1] * 5, moves=moves if n % 2 else ()) for n in range(1, 101)]
     timeline = Timeline(slots)
@@ -113,7 +115,7 @@ class Tags(html.parser.HTMLParser):
 
 @given(st.text(max_size=80))
 def test_keys_are_text(key):
-    """Whatever is in them: no tag more than without, and they can be read."""
+    """A key adds no tag, and its text is shown."""
     plain = Tags(tables.hot_keys([HotKeyShare("a", 0.5)]))
     found = Tags(tables.hot_keys([HotKeyShare(key, 0.5)]))
     assert plain.tags == found.tags
@@ -121,8 +123,7 @@ def test_keys_are_text(key):
     assert wording.shortened(key).isprintable()
 
 
-def test_a_script_is_text():
-    """Named by a key, or by a path."""
+def test_a_script_in_a_key_or_a_notice_is_text():
     assert "<script" not in tables.hot_keys([HotKeyShare(NASTY, 1.0)])
     assert "<script" not in tables.waiting(NASTY)
     assert "&lt;script&gt;" in tables.waiting(NASTY)
@@ -130,18 +131,17 @@ def test_a_script_is_text():
 
 @given(st.text(max_size=80))
 def test_any_text_on_the_page_is_shown_as_it_is(text):
-    """A path, a state or a name turns no text around and ends no tag."""
+    """A path, a state or a name changes no direction of text and closes no tag."""
     assert wording.escaped(text).isprintable()
     assert printable(text) == html.unescape(wording.escaped(text))
     assert Tags(tables.waiting("x")).tags == Tags(tables.waiting(text)).tags
 
 
 def test_the_summary_has_numbers_with_units():
-    """All that is asked in the first seconds."""
     text = tables.summary(Timeline([slot(7, [1, 1])]).frame(0), is_simulated=True)
     for part in ("20<small> messages/s", "10<small> %", "1.5<small> s", "slot 7 · 0:00:07"):
         assert part in text
-    assert "No key" in tables.hot_keys([])
-    assert "Nothing has moved" in tables.moves([], is_simulated=False)
+    assert "No hot keys" in tables.hot_keys([])
+    assert "No virtual worker has moved" in tables.moves([], is_simulated=False)
     lines = Timeline([slot(1, [1, 1], moves=[(0, 0, 1)])]).log(0)
     assert "1 virtual worker moves from 0 to 1" in tables.moves(lines, is_simulated=False)

@@ -1,4 +1,4 @@
-"""The page without a browser: what is in the document that a browser would be sent."""
+"""The document of the page, without a browser."""
 
 import numpy as np
 from bokeh.document import Document
@@ -11,7 +11,7 @@ from tests.hostile import HOSTILE, obeyed_by_a_terminal
 
 
 class Opened:
-    """A page that somebody has opened."""
+    """An opened page."""
 
     def __init__(self, *runs):
         self.page, self.document = Page(runs), Document()
@@ -25,7 +25,7 @@ class Opened:
 
 
 def moving(slots):
-    """Two workers; a virtual worker goes from one to the other at the end of the first slot."""
+    """Return one more slot of two workers; a virtual worker moves after the first slot."""
     first = slot(1, [2, 2], moves=[(1, 0, 1)], messages=[90, 10], states=["busy", "idle"])
     second = slot(2, [1, 3], hot=[NASTY])
     third = slot(3, [1, 3], messages=[20, 60])
@@ -34,26 +34,26 @@ def moving(slots):
 
 
 def test_bars_and_blocks_follow_a_run_that_goes_on():
-    """A bar for each worker, a block in the row of its owner, and the latest slot is shown."""
+    """The latest slot has a bar for each worker and a block for each virtual worker."""
     slots = moving([])
     opened = Opened(ShownRun("a run", Finished(slots)))
     bars, blocks = opened.data("bars_data_0"), opened.data("blocks_data_0")
     assert ["busy", "idle"] == bars["state"]
     assert [90.0, 10.0] == bars["messages"]
     assert [0, 0, 1, 1] == np.array(blocks["owner"]).tolist()
-    assert ["at home", "leaves now", "at home", "at home"] == blocks["kind"]
-    assert opened["slot"].disabled, "there is nowhere to go"
+    assert ["initial owner", "about to move", "initial owner", "initial owner"] == blocks["kind"]
+    assert opened["slot"].disabled, "there is only one slot"
     moving(slots)
     opened.page.update()
     blocks = opened.data("blocks_data_0")
     assert [0, 1, 1, 1] == np.array(blocks["owner"]).tolist()
-    assert ["at home", "just came", "at home", "at home"] == blocks["kind"]
+    assert ["initial owner", "just moved", "initial owner", "initial owner"] == blocks["kind"]
     assert (1, False) == (opened["slot"].value, opened["slot"].disabled)
     assert "slot 2 of 2, latest" in opened["place"].text
 
 
 def test_the_slider_goes_back_and_stays_there():
-    """While the run goes on; the button goes to the latest slot."""
+    """New slots do not move the slider; the button selects the latest slot."""
     slots = moving(moving([]))
     opened = Opened(ShownRun("a run", Finished(slots)))
     opened["slot"].value = 0
@@ -62,15 +62,15 @@ def test_the_slider_goes_back_and_stays_there():
     opened.page.update()
     assert (0, 2) == (opened["slot"].value, opened["slot"].end)
     assert [90.0, 10.0] == opened.data("bars_data_0")["messages"]
-    assert "slot 1 of 3, looking back" in opened["place"].text
+    assert "slot 1 of 3, replay" in opened["place"].text
     assert [1, 2, 3] == np.array(opened.data("series_data_0")["slot"]).tolist()
     opened.page._go(2)
     assert [20.0, 60.0] == opened.data("bars_data_0")["messages"]
     assert "latest" in opened["place"].text
 
 
-def test_a_run_is_played_again():
-    """From its start, slot by slot, to its end."""
+def test_a_run_is_replayed():
+    """The replay shows every slot from the first to the last."""
     opened = Opened(ShownRun("a run", Finished(moving(moving(moving([]))))))
     opened["play"].active = True
     seen = []
@@ -83,7 +83,7 @@ def test_a_run_is_played_again():
 
 
 def test_two_runs_are_side_by_side():
-    """One is shown at its last slot when it is shorter; both have the same scale."""
+    """A shorter run stays at its last slot, and both runs have the same scale."""
     first, last = [slot(1, [1, 1], messages=[400, 0])], moving(moving([]))
     opened = Opened(
         ShownRun("key grouping", Finished(first), has_blocks=False),
@@ -97,7 +97,7 @@ def test_two_runs_are_side_by_side():
 
 
 def test_keys_are_text_and_no_formulas():
-    """In the only place where they are: a table."""
+    """Keys are only in a table."""
     opened = Opened(ShownRun(NASTY, Finished(moving(moving([])))))
     assert "&lt;script&gt;" in opened["hot_keys"].text
     assert opened["hot_keys"].disable_math
@@ -105,8 +105,8 @@ def test_keys_are_text_and_no_formulas():
     assert not [text for text in texts if "<script" in str(text)]
 
 
-def test_names_and_notices_are_shown_as_they_are():
-    """Nothing in them turns text around."""
+def test_names_and_notices_are_plain_text():
+    """They cannot change the direction of text."""
     run = ShownRun(HOSTILE, Finished([slot(1, [1], hot=[HOSTILE])]), notice=lambda: HOSTILE)
     opened = Opened(run)
     variables = opened.document.template_variables
@@ -114,12 +114,11 @@ def test_names_and_notices_are_shown_as_they_are():
     assert [] == obeyed_by_a_terminal(opened["notice"].text + opened["hot_keys"].text)
 
 
-def test_a_run_without_slots_waits():
-    """And says what for."""
-    notes = ["nothing is there yet"]
+def test_a_run_without_slots_shows_its_notice():
+    notes = ["there are no slots yet"]
     opened = Opened(ShownRun("a run", list, notice=lambda: notes[0]))
     assert "Waiting for the first slot" in opened["summary_0"].text
-    assert "nothing is there yet" in opened["notice"].text
+    assert "there are no slots yet" in opened["notice"].text
     assert opened["notice"].visible
     notes[0] = ""
     opened.page.update()
@@ -127,7 +126,7 @@ def test_a_run_without_slots_waits():
 
 
 def test_a_restart_with_other_workers_is_shown():
-    """Rows are added; the outline of who is gone is gone."""
+    """The figures get rows for the new workers."""
     slots = [slot(1, [1, 1])]
     opened = Opened(ShownRun("a run", Finished(slots)))
     slots.append(slot(2, [1, 1, 1]))

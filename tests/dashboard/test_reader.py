@@ -1,4 +1,4 @@
-"""A history that is written while it is read."""
+"""Reading a history while it is written."""
 
 import pytest
 
@@ -18,12 +18,12 @@ def numbers(reader):
 
 @pytest.fixture
 def history(tmp_path):
-    """The file of a control path."""
+    """Return the history file of a control path."""
     return tmp_path / "history.jsonl"
 
 
-def test_lines_are_read_as_they_come(tmp_path, history):
-    """Each once, and one that is half written when it is whole."""
+def test_new_lines_are_read_once(tmp_path, history):
+    """An incomplete line is read when it is complete."""
     reader = HistoryReader(tmp_path / "not there" / "yet")
     assert [] == numbers(reader)
     reader = HistoryReader(tmp_path)
@@ -42,8 +42,8 @@ def test_lines_are_read_as_they_come(tmp_path, history):
     assert 0 == reader.unreadable
 
 
-def test_a_file_that_is_cut_goes_on(tmp_path, history):
-    """What was seen stays; what is new is added."""
+def test_a_truncated_file_is_followed(tmp_path, history):
+    """Known slots are kept, and new ones are added."""
     reader = HistoryReader(tmp_path)
     history.write_text(line(1) + line(2) + line(3))
     assert [1, 2, 3] == numbers(reader)
@@ -53,19 +53,18 @@ def test_a_file_that_is_cut_goes_on(tmp_path, history):
     assert [1, 2, 3, 4, 5, 6, 7] == numbers(reader)
 
 
-def test_a_new_run_takes_the_place_of_the_old(tmp_path, history):
-    """The path was removed, and numbers begin again."""
+def test_a_new_run_replaces_the_old_one(tmp_path, history):
+    """After the file is removed, a new file starts with slot 1."""
     reader = HistoryReader(tmp_path)
     history.write_text(line(1) + line(2))
     assert [1, 2] == numbers(reader)
     history.unlink()
-    assert [1, 2] == numbers(reader), "what was seen stays until there is something else"
+    assert [1, 2] == numbers(reader), "known slots are kept until a new run starts"
     history.write_text(line(1, time=99.0))
     assert [1] == numbers(reader)
 
 
-def test_an_empty_file_is_no_run(tmp_path, history):
-    """Neither at first nor later."""
+def test_an_empty_file_has_no_slots(tmp_path, history):
     reader = HistoryReader(tmp_path)
     history.write_text("")
     assert [] == numbers(reader)
@@ -73,8 +72,7 @@ def test_an_empty_file_is_no_run(tmp_path, history):
     assert [1] == numbers(reader)
 
 
-def test_lines_that_are_no_slots_are_told_of(tmp_path, history):
-    """And left out."""
+def test_lines_that_are_not_slots_are_counted_and_skipped(tmp_path, history):
     reader = HistoryReader(tmp_path)
     odd = line(2).replace('"slot":2', '"slot":"2"')
     damaged = b'{"slot":2}\nnonsense\n[]\n\xff\n\n' + odd.encode()
@@ -84,8 +82,8 @@ def test_lines_that_are_no_slots_are_told_of(tmp_path, history):
     assert "5 lines of" in followed(reader, clock=lambda: 3.0).notice()
 
 
-def test_the_store_cuts_what_the_reader_follows(tmp_path, monkeypatch):
-    """As the controller does it when there are very many lines."""
+def test_a_history_that_the_store_truncates_is_followed(tmp_path, monkeypatch):
+    """The store truncates a history with very many lines."""
     monkeypatch.setattr("steelyard.control.store._KEPT_LINES", 3)
     store, reader = ControlStore(tmp_path), HistoryReader(tmp_path)
     for number in range(1, 20):
@@ -93,8 +91,8 @@ def test_the_store_cuts_what_the_reader_follows(tmp_path, monkeypatch):
         assert list(range(1, number + 1)) == numbers(reader)
 
 
-def test_object_stores_are_followed_too(remote, monkeypatch):
-    """Where every line writes the file anew, and only the last ones are kept."""
+def test_object_stores_are_followed(remote, monkeypatch):
+    """Every new line rewrites the file there, and only the last lines are kept."""
     monkeypatch.setattr("steelyard.control.store._KEPT_LINES_REWRITTEN", 3)
     store, reader = ControlStore(remote), HistoryReader(remote, rest=0)
     assert [] == numbers(reader)
@@ -104,8 +102,7 @@ def test_object_stores_are_followed_too(remote, monkeypatch):
     assert "secret" not in reader.shown
 
 
-def test_stores_that_are_paid_for_are_asked_seldom(remote):
-    """Every two seconds, however often somebody asks."""
+def test_stores_that_charge_for_requests_are_read_every_two_seconds(remote):
     now = [0.0]
     store, reader = ControlStore(remote), HistoryReader(remote, clock=lambda: now[0])
     assert [] == numbers(reader)
@@ -116,8 +113,8 @@ def test_stores_that_are_paid_for_are_asked_seldom(remote):
     assert [1] == numbers(reader)
 
 
-def test_what_cannot_be_read_is_told(tmp_path, history):
-    """A folder where the file should be."""
+def test_a_read_failure_is_reported(tmp_path, history):
+    """Here a folder has the name of the file."""
     history.mkdir()
     reader = HistoryReader(tmp_path)
     run = followed(reader)
@@ -125,11 +122,11 @@ def test_what_cannot_be_read_is_told(tmp_path, history):
     assert "cannot be read: Is a directory" in run.notice()
 
 
-def test_waiting_and_quiet_streams_are_told(tmp_path, history):
-    """So that nobody takes an old page for a calm stream."""
+def test_notices_report_waiting_and_quiet_streams(tmp_path, history):
+    """A notice distinguishes a stopped stream from a calm one."""
     run = followed(HistoryReader(tmp_path), clock=lambda: 1000.0)
     run.slots()
-    assert "There is no slot in" in run.notice()
+    assert "has no slots yet" in run.notice()
     history.write_text(line(1, time=995.0))
     run.slots()
     assert "" == run.notice()
@@ -139,8 +136,8 @@ def test_waiting_and_quiet_streams_are_told(tmp_path, history):
 
 
 def test_a_finished_run_is_read_from_a_file_or_its_path(tmp_path, history):
-    """Either name will do; nothing to show is said at once."""
-    with pytest.raises(ValueError, match="is not there; give a history"):
+    """A run without slots is refused."""
+    with pytest.raises(ValueError, match=r"does not exist; name a history.jsonl"):
         read_finished(history)
     history.write_text("")
     with pytest.raises(ValueError, match="has no slots"):

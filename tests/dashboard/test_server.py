@@ -1,4 +1,4 @@
-"""The page on this machine's network, and the command that serves it."""
+"""The server of the page, and the commands that start it."""
 
 import os
 import re
@@ -25,13 +25,13 @@ RUN = ShownRun(NASTY, Finished([slot(1, [1, 1])]))
 
 @pytest.fixture
 def server():
-    """On a free port."""
+    """Start a server on a free port."""
     with DashboardServer([RUN]) as serving:
         yield serving
 
 
-def test_the_page_comes_from_this_machine_alone(server):
-    """No other address is in it, its scripts are served, and names are text."""
+def test_the_page_loads_nothing_from_other_machines(server):
+    """It has no other address, its scripts are served, and names are text."""
     with urlopen(f"http://127.0.0.1:{server.port}/") as answer:
         page = answer.read().decode()
     assert "&lt;script&gt;document" in page
@@ -45,12 +45,12 @@ def test_the_page_comes_from_this_machine_alone(server):
 
 
 def token_in(page):
-    """What lets a page open the websocket of its session."""
+    """Return the token with which a page opens the websocket of its session."""
     return re.search(r'"token":"([^"]+)"', page)[1]
 
 
 class Asked:
-    """A server of which tests ask, and what every page of it says."""
+    """A server that tests send requests to, and the token and a script of its page."""
 
     def __init__(self, server):
         self.port = server.port
@@ -64,7 +64,7 @@ class Asked:
     def upgrade(
         self, host="localhost:{port}", origin="http://localhost:{port}", token=None, **more
     ):
-        """Open a websocket with the token of a page; None is no such header."""
+        """Open a websocket with the token of a page; None leaves a header out."""
         headers = {} if origin is None else {"Origin": origin.format(port=self.port)}
         return self.get(
             "/ws",
@@ -81,14 +81,14 @@ class Asked:
 
 @pytest.fixture(scope="module")
 def asked():
-    """Of this machine alone."""
+    """Start a server for this machine only."""
     with DashboardServer([RUN]) as serving:
         yield Asked(serving)
 
 
 @pytest.fixture(scope="module")
 def public():
-    """With names of its own."""
+    """Start a public server with several host names."""
     names = ["me", "Me.Example", "192.0.2.1"]
     with DashboardServer([RUN], public=True, names=names) as serving:
         yield Asked(serving)
@@ -99,7 +99,7 @@ AUTOLOAD = "/autoload.js?bokeh-autoload-element=x"
 
 
 def assert_refused(answer, sentence, *, is_malformed=False):
-    """With one plain sentence, unless Tornado itself refuses a request that is malformed."""
+    """Check that the answer is one sentence, or Tornado's refusal of a malformed request."""
     if is_malformed and answer.status == HTTPStatus.BAD_REQUEST:
         assert b"" == answer.body
         return
@@ -111,14 +111,14 @@ def assert_refused(answer, sentence, *, is_malformed=False):
 @pytest.mark.parametrize("host", [*OTHERS, *MALFORMED])
 @pytest.mark.parametrize("path", ["/", "static", AUTOLOAD, "/metadata", "/nowhere"])
 def test_nothing_is_served_to_another_host(asked, path, host):
-    """A site can make its name lead to this machine: then its pages ask with that name."""
+    """With DNS rebinding, pages of another site send requests with that site's name."""
     answer = asked.get(asked.static if path == "static" else path, host)
     assert_refused(answer, REFUSAL, is_malformed=host in MALFORMED)
 
 
 @pytest.mark.parametrize("host", [*OTHERS, *MALFORMED])
 def test_no_websocket_is_opened_for_another_host(asked, host):
-    """Not even for a page that has the same name, or one that knows a token of ours."""
+    """A matching origin or a valid token does not help."""
     origins = ["http://localhost:{port}", f"http://{(host or 'evil.example').split(',')[0]}"]
     for origin in origins:
         answer = asked.upgrade(host, origin)
@@ -127,7 +127,7 @@ def test_no_websocket_is_opened_for_another_host(asked, host):
 
 @pytest.mark.parametrize("host", OURS)
 def test_the_page_is_served_to_this_machine(asked, host):
-    """By any name of it, and through a tunnel that has another port."""
+    """Any name of this machine is accepted, and any port of a tunnel."""
     page = asked.get("/", host)
     assert HTTPStatus.OK == page.status
     assert HTTPStatus.OK == asked.get(asked.static, host).status
@@ -136,7 +136,7 @@ def test_the_page_is_served_to_this_machine(asked, host):
 
 
 def test_an_old_client_without_a_host_is_refused(asked):
-    """HTTP/1.0 allows it; no browser leaves it out."""
+    """HTTP/1.0 allows a request without a host, but every browser sends one."""
     assert_refused(asked.get("/", None, version="1.0"), REFUSAL)
 
 
@@ -161,8 +161,8 @@ def test_an_old_client_without_a_host_is_refused(asked):
         (None, False),
     ],
 )
-def test_other_sites_cannot_read_along(asked, host, origin, is_ours):
-    """Nor can pages of other servers of this machine."""
+def test_other_sites_cannot_open_the_websocket(asked, host, origin, is_ours):
+    """Neither can pages of other servers on this machine."""
     page = origin and origin.replace("{host}", host)
     answer = asked.upgrade(host, page)
     if is_ours:
@@ -172,19 +172,19 @@ def test_other_sites_cannot_read_along(asked, host, origin, is_ours):
 
 
 def test_the_other_end_of_a_tunnel_can_read(asked):
-    """A browser asks for the port of the tunnel, and so does the page."""
+    """The browser and the page both use the port of the tunnel."""
     answer = asked.upgrade("localhost:8888", "http://localhost:8888")
     assert HTTPStatus.SWITCHING_PROTOCOLS == answer.status
 
 
 def test_a_page_that_claims_to_be_of_the_same_site_is_refused(asked):
-    """Tornado believes what a browser says of the origin; others can say it too."""
+    """Tornado trusts a header that any client can send."""
     answer = asked.upgrade(origin="http://evil.example", Sec_Fetch_Site="same-origin")
     assert_refused(answer, OTHER_PAGE)
 
 
-def test_answers_say_how_browsers_may_use_them(asked):
-    """In no frame, as what they are, and for no other site."""
+def test_answers_have_security_headers(asked):
+    """They forbid frames, content sniffing and use by other sites."""
     for path in ("/", asked.static, "/nowhere"):
         headers = asked.get(path, "localhost", Origin="http://evil.example").headers
         assert "frame-ancestors 'none'" == headers["Content-Security-Policy"]
@@ -196,15 +196,15 @@ def test_answers_say_how_browsers_may_use_them(asked):
 @pytest.mark.parametrize("path", [AUTOLOAD, "/metadata", "/favicon.ico", "/nowhere", "/static"])
 @pytest.mark.parametrize("method", ["GET", "OPTIONS"])
 def test_nothing_else_is_served(asked, path, method):
-    """No script that puts the page into another site, above all."""
+    """In particular, no script embeds the page into another site."""
     answer = asked.get(path, "localhost", method=method, Origin="http://evil.example")
     assert HTTPStatus.NOT_FOUND == answer.status
     assert "There is no such page.\n" == answer.body.decode()
     assert answer.headers["Access-Control-Allow-Origin"] is None
 
 
-def test_a_refusal_is_no_news(asked, capfd):
-    """What others ask for is not on the terminal, where a table may be shown."""
+def test_refused_requests_are_not_printed(asked, capfd):
+    """The terminal may show a table."""
     asked.get("/?\x1b[31m", "evil.example")
     asked.get("/", None)
     asked.get("/nowhere", "localhost")
@@ -222,8 +222,7 @@ def test_a_refusal_is_no_news(asked, capfd):
         ("localhost:{port}", "http://localhost:{port}"),
     ],
 )
-def test_a_public_page_has_the_names_that_it_was_given(public, host, origin):
-    """And no others."""
+def test_a_public_page_is_served_under_its_names_only(public, host, origin):
     assert HTTPStatus.OK == public.get(public.static, host).status
     assert HTTPStatus.SWITCHING_PROTOCOLS == public.upgrade(host, origin).status
     assert_refused(public.get(public.static, "you:{port}"), REFUSAL)
@@ -231,8 +230,8 @@ def test_a_public_page_has_the_names_that_it_was_given(public, host, origin):
     assert_refused(public.upgrade(host, "http://192.0.2.7"), OTHER_PAGE)
 
 
-def test_a_server_that_is_closed_is_gone():
-    """Its port can be used again, and closing twice does no harm."""
+def test_a_closed_server_frees_its_port():
+    """Closing it twice is allowed."""
     server = DashboardServer([RUN])
     server.close()
     server.close()
@@ -242,9 +241,9 @@ def test_a_server_that_is_closed_is_gone():
         assert again.port == server.port
 
 
-def test_addresses_and_ports_that_cannot_be_used():
-    """Others see the page only if that was asked for."""
-    with pytest.raises(ValueError, match=r"'192.0.2.1' is not this machine alone.* say public"):
+def test_bad_addresses_and_ports_are_refused():
+    """Other machines can reach the page only if the user allows it."""
+    with pytest.raises(ValueError, match=r"may reach '192.0.2.1'.* pass --public"):
         DashboardServer([RUN], address="192.0.2.1")
     with pytest.raises(ValueError, match="port must be a whole number, from 0 to 65,535"):
         DashboardServer([RUN], port=70_000)
@@ -258,16 +257,15 @@ def test_addresses_and_ports_that_cannot_be_used():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--control", "a", "--replay", "b"], "control and replay exclude each other"),
-        (["--replay", "nowhere"], "nowhere/history.jsonl is not there; give a history.jsonl"),
+        (["--control", "a", "--replay", "b"], "pass either --control or --replay, not both"),
+        (["--replay", "nowhere"], "nowhere/history.jsonl does not exist; name a history.jsonl"),
         (["--control", "ftp://x"], "must be a folder on a local disk or a shared mount"),
-        (["--control", "x", "--address", "192.0.2.1"], "is not this machine alone"),
+        (["--control", "x", "--address", "192.0.2.1"], "other machines may reach '192.0.2.1'"),
         (["--control", "x", "--port", "-1"], "port must be a whole number"),
         (["--control", "x", "--name", "me:80"], "name must be a host name without a port"),
     ],
 )
-def test_bad_arguments_get_a_sentence(arguments, sentence, monkeypatch):
-    """Before anything is served."""
+def test_bad_arguments_are_refused_before_anything_is_served(arguments, sentence, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     failed = CliRunner().invoke(app, ["dashboard", *arguments])
     assert failed.exit_code == 2, failed.output
@@ -278,8 +276,8 @@ def test_bad_arguments_get_a_sentence(arguments, sentence, monkeypatch):
     "command",
     [["dashboard"], ["demo", "--ui"], ["simulate", "--ui"], ["stream", "--key=x", "--ui"]],
 )
-def test_without_bokeh_there_is_a_sentence(command, monkeypatch):
-    """With the command that installs it, before Spark starts."""
+def test_missing_bokeh_is_reported_before_spark_starts(command, monkeypatch):
+    """The sentence has the command that installs it."""
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setitem(sys.modules, "bokeh", None)
     failed = CliRunner().invoke(app, command)
@@ -304,12 +302,12 @@ class Command:
             found = re.search(r"The page is http://127.0.0.1:(\d+)/", line)
             if found:
                 return found[1]
-        raise AssertionError("it tells no address")
+        raise AssertionError("it printed no address")
 
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)
-        told, _ = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, told
+        printed, _ = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, printed
 
     def __enter__(self):
         return self
@@ -330,7 +328,7 @@ class Command:
     ids=["replay", "simulate"],
 )
 def test_commands_serve_until_they_are_interrupted(arguments, tmp_path):
-    """Ctrl-C is a clean end."""
+    """Ctrl-C ends them without an error."""
     history = tmp_path / "history.jsonl"
     history.write_text(slot(1, [1, 1]).to_json() + "\n")
     with Command(*(a.format(history=history) for a in arguments)) as command:

@@ -1,4 +1,4 @@
-"""A simulation told as slots."""
+"""A simulation as slots."""
 
 from dataclasses import replace
 
@@ -22,19 +22,19 @@ def run(grouping, **more):
 
 
 @pytest.mark.parametrize("sources", [1, 3])
-def test_slots_tell_what_the_simulation_counted(sources):
-    """Messages, queues, moves and owners; of several sources the first."""
+def test_slots_agree_with_the_simulation(sources):
+    """Messages, queues, moves and owners agree; of several sources the first counts."""
     outcome = run(ConsistentGrouping(virtual_workers=10), sources=sources)
     slots = slots_of(outcome, STREAM)
-    assert outcome.messages == sum(told.messages for told in slots) == slots[-1].messages_so_far
-    assert {1.0} == {round(sum(worker.share for worker in told.workers), 9) for told in slots}
-    waiting = [[worker.backlog for worker in told.workers] for told in slots]
-    assert outcome.every(1.0).queue_length.tolist() == waiting
+    assert outcome.messages == sum(slot.messages for slot in slots) == slots[-1].messages_so_far
+    assert {1.0} == {round(sum(worker.share for worker in slot.workers), 9) for slot in slots}
+    backlogs = [[worker.backlog for worker in slot.workers] for slot in slots]
+    assert outcome.every(1.0).queue_length.tolist() == backlogs
     assert slots[-1].moves_so_far == len(outcome.first_moves) > 0
     owners = Ownership(slots)
-    for place, told in enumerate(slots):
+    for place, slot in enumerate(slots):
         counts = np.bincount(owners.at(place).owners, minlength=3).tolist()
-        assert counts == [worker.virtual_workers for worker in told.workers]
+        assert counts == [worker.virtual_workers for worker in slot.workers]
         if sources == 1:
             assert outcome.owned[place].tolist() == counts
     if sources == 1:
@@ -42,7 +42,7 @@ def test_slots_tell_what_the_simulation_counted(sources):
 
 
 def test_states_and_capacities_are_those_of_the_workers():
-    """The slow one is busy at first, and its outline is half of the others'."""
+    """The slow worker is busy at first, and its capacity is half that of the others."""
     slots = slots_of(run(ConsistentGrouping(virtual_workers=10)), STREAM)
     assert "busy" == slots[0].workers[2].state
     assert [500.0, 500.0, 250.0] == pytest.approx([1 / w.service for w in slots[0].workers])
@@ -51,15 +51,15 @@ def test_states_and_capacities_are_those_of_the_workers():
 
 
 def test_key_grouping_has_neither_states_nor_moves():
-    """Every worker has one virtual worker, and nobody tells who owns it."""
+    """Every worker has one virtual worker, and no slot records owners."""
     slots = slots_of(run(Direct(KeyGrouping())), STREAM, "number {}".format)
-    assert {"normal"} == {worker.state for told in slots for worker in told.workers}
-    assert not any(told.moves or told.owners for told in slots)
+    assert {"normal"} == {worker.state for slot in slots for worker in slot.workers}
+    assert not any(slot.moves or slot.owners for slot in slots)
     assert slots[0].hot_keys[0].key.startswith("number ")
 
 
-def test_the_example_has_something_to_see():
-    """Workers become slow on the way, and virtual workers move, before and after."""
+def test_virtual_workers_move_in_both_halves_of_the_example():
+    """Other workers become slow halfway."""
     slots = example_slots(messages=60_000, slots=40)
-    moves = [len(told.moves) for told in slots]
+    moves = [len(slot.moves) for slot in slots]
     assert sum(moves[:20]) > 0 < sum(moves[20:])

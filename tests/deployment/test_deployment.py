@@ -1,7 +1,8 @@
-"""The deployment experiment: its parts, and a small one on a real broker."""
+"""The parts of the deployment experiment, and a small experiment on a real broker."""
 
 import csv
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -14,9 +15,16 @@ from typer.testing import CliRunner
 
 from steelyard.cli import app
 from steelyard.control.history import Slot, WorkerSlot
+from steelyard.deployment.deployed_strategies import (
+    KEY_GROUPING,
+    ROUND_ROBIN,
+    STRATEGIES,
+    Coverage,
+    strategy_named,
+)
 from steelyard.deployment.emulated_machines import ByProcess, Machines
 from steelyard.deployment.grid_plan import planned
-from steelyard.deployment.grid_settings import STRATEGIES, GridSettings
+from steelyard.deployment.grid_settings import GridSettings
 from steelyard.deployment.paused_executors import pause_in_turns, slowed
 from steelyard.deployment.run_results import (
     Measures,
@@ -26,12 +34,13 @@ from steelyard.deployment.run_results import (
     slots_until,
 )
 from steelyard.report.deployment import write_deployment_report
+from steelyard.report.deployment_styles import STYLES
 from steelyard.report.deployment_summary import summary
 from tests.waiting import until
 
 
-def test_a_quarter_is_slow_and_drawn_anew():
-    """The same for a seed, others for another one."""
+def test_a_random_quarter_of_the_workers_is_slow():
+    """The slow workers depend on the seed."""
     setting = GridSettings(workers=24)
     first, second = setting.speeds(1), setting.speeds(2)
     assert (6, 6) == (first.count(0.3), second.count(0.3))
@@ -42,37 +51,57 @@ def test_a_quarter_is_slow_and_drawn_anew():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"strategies": ("kg", "magic")}, "schemes: 'magic' is none of kg, kg-200"),
-        ({"strategies": ("kg", "kg")}, "schemes: each only once"),
-        ({"delays": ()}, "delays: at least one is needed"),
+        ({"strategies": (KEY_GROUPING,) * 2}, "schemes must name each strategy once, got kg, kg"),
+        ({"delays": ()}, "delays must have at least one value"),
         ({"delays": (0.1, -1)}, "delays must be"),
         ({"workers": 1}, "workers must be a whole number"),
     ],
 )
-def test_what_cannot_be_is_refused(wrong, sentence):
-    """In one sentence."""
+def test_bad_settings_are_refused_with_a_sentence(wrong, sentence):
     with pytest.raises(ValueError, match=sentence):
         GridSettings(**wrong)
 
 
-def test_a_folder_is_for_runs_that_can_be_compared(tmp_path):
-    """More of the same is added, those of other clusters or lengths are refused."""
+def test_an_unknown_strategy_is_refused():
+    with pytest.raises(ValueError, match=r"schemes must be one of kg, kg-200, .*; got 'magic'"):
+        strategy_named("magic")
+
+
+def test_every_strategy_has_its_own_names_and_style():
+    """Figures can draw every strategy, and no two strategies look the same."""
+    names = [strategy.name for strategy in STRATEGIES]
+    assert ["kg", "kg-200", "sg", "pkg", "salting", "cg-pull", "cg-delegated"] == names
+    assert len(names) == len({s.label for s in STRATEGIES}) == len({s.title for s in STRATEGIES})
+    assert names == list(STYLES)
+    assert len(names) == len({(style.color, style.marker) for style in STYLES.values()})
+    assert STRATEGIES == pickle.loads(pickle.dumps(STRATEGIES))
+
+
+def test_strategies_keep_their_placements():
+    """Only cg-delegated keeps state; only consistent grouping learns."""
+    delegated = [strategy.name for strategy in STRATEGIES if strategy.is_delegated]
+    assert ["cg-delegated"] == delegated
+    assert ["cg-pull", "cg-delegated"] == [s.name for s in STRATEGIES if s.learns]
+    assert ["kg-200", "cg-pull"] == [s.name for s in STRATEGIES if s.shares_machines]
+    assert ["kg", "sg", "cg-pull", "cg-delegated"] == [s.name for s in STRATEGIES if s.is_quick]
+
+
+def test_a_folder_accepts_only_comparable_runs(tmp_path):
+    """Other delays and strategies are accepted; other clusters and lengths are refused."""
     GridSettings().keep_in(tmp_path / "out")
-    GridSettings(delays=(2.0,), repetitions=1, strategies=("kg",)).keep_in(tmp_path / "out")
-    with pytest.raises(
-        ValueError, match=r"another setting \(workers 24, not 4; seconds 25, not 10"
-    ):
+    GridSettings(delays=(2.0,), repetitions=1, strategies=(KEY_GROUPING,)).keep_in(tmp_path / "out")
+    with pytest.raises(ValueError, match=r"other settings \(workers 24, not 4; seconds 25, not 10"):
         GridSettings(workers=4, seconds=10).keep_in(tmp_path / "out")
 
 
 def test_every_strategy_is_planned_on_every_cluster():
-    """As often as was asked; latencies only where key grouping was measured before."""
+    """Latencies are planned only after the throughput of key grouping."""
     runs = planned(GridSettings(repetitions=2, choices=3), ["tw", "sotu_words"])
     assert len(set(runs)) == len(runs)
     for strategy in STRATEGIES:
         own = [run for run in runs if run.strategy == strategy]
-        less = strategy in ("kg-200", "salting")
-        compared = strategy in ("kg", "cg-pull", "cg-delegated")
+        less = strategy.coverage == Coverage.BASIC
+        compared = strategy.coverage == Coverage.FULL
         for hetero, delay, times in (
             ("no", 1, 1 if less else 2),
             ("no", 0.1, 0 if less else 1),
@@ -84,8 +113,8 @@ def test_every_strategy_is_planned_on_every_cluster():
         slow = [run for run in own if run.latency]
         assert (2 if compared else 1) == len([run for run in slow if run.delay == 1])
         assert ([0.1, 0.3] if compared else []) == [run.delay for run in slow if run.delay < 1]
-    assert {run.seed for run in runs if run.strategy == "cg-pull"} == {0, 1, 2}
-    apart = {run.strategy for run in runs if run.hetero == "executors"}
+    assert {run.seed for run in runs if run.strategy.name == "cg-pull"} == {0, 1, 2}
+    apart = {run.strategy.name for run in runs if run.hetero == "executors"}
     assert {"kg", "sg", "pkg", "cg-pull", "cg-delegated"} == apart
     one = planned(GridSettings(workers=11), ["tw"])
     assert not any(run.hetero == "executors" for run in one), "one executor cannot be slow"
@@ -94,9 +123,9 @@ def test_every_strategy_is_planned_on_every_cluster():
     }
     for number, run in enumerate(runs):
         if run.latency:
-            by_key = replace(run, strategy="kg", latency=False)
+            by_key = replace(run, strategy=KEY_GROUPING, latency=False)
             assert by_key in runs[:number]
-    assert not any(run.latency for run in planned(GridSettings(strategies=["sg"]), ["tw"]))
+    assert not any(run.latency for run in planned(GridSettings(strategies=[ROUND_ROBIN]), ["tw"]))
 
 
 def _slot(number, busy, messages=1000):
@@ -109,19 +138,19 @@ def _slot(number, busy, messages=1000):
 
 
 def test_measures_of_slots():
-    """By the clock, and while the busiest is busy."""
-    told = Measures([_slot(1, [8, 4]), _slot(2, [5, 5])], limit=200)
-    assert 100 == told.throughput
-    assert 2000 / 13 == told.working
-    assert [1000 / 8 / 200, 1.0] == told.used
-    assert (20, 200) == told.held
-    assert told.latency(0.99) == pytest.approx(1.12, rel=0.01), "nearly all of a bin"
+    """Throughput has wall-clock time as its base, efficiency the longest busy time."""
+    measures = Measures([_slot(1, [8, 4]), _slot(2, [5, 5])], limit=200)
+    assert 100 == measures.throughput
+    assert 2000 / 13 == measures.working
+    assert [1000 / 8 / 200, 1.0] == measures.efficiency
+    assert (20, 200) == measures.held
+    assert measures.latency(0.99) == pytest.approx(1.12, rel=0.01), "nearly the whole bin"
     assert 1 == slots_until([0.9, 0.9])
     assert 3 == slots_until([0.9, 0.5, 0.9])
 
 
-def test_what_was_measured_is_kept(tmp_path):
-    """A row is there after it was added; the same run is found again, another one is not."""
+def test_results_are_saved(tmp_path):
+    """A new table finds the result of a run in the same folder, and no result of other runs."""
     done = RunResult("kg", "pull", 1.0, "sleep", 0, throughput=5.5, limit=10.0, messages=7)
     ResultTable(tmp_path).add(done)
     again = ResultTable(tmp_path)
@@ -130,12 +159,12 @@ def test_what_was_measured_is_kept(tmp_path):
     assert again.find(RunResult("kg", "pull", 1.0, "sleep", 1)) is None
     assert again.find(RunResult("kg", "pull", 1.0, "sleep", 0, offered=0.0)) is None
     header = (tmp_path / "results.csv").read_text().splitlines()[0]
-    asked = "scheme,placement,delay,hetero,seed,throughput,limit,p50,p95,p99,copies,state_bytes"
-    assert header.startswith(asked)
+    expected = "scheme,placement,delay,hetero,seed,throughput,limit,p50,p95,p99,copies,state_bytes"
+    assert header.startswith(expected)
 
 
-def test_a_series_of_a_strategy_is_kept_once(tmp_path):
-    """The newest, beside those of other strategies."""
+def test_a_new_series_replaces_the_old_one_of_its_strategy(tmp_path):
+    """The series of other strategies are unchanged."""
     series = SlotSeries(tmp_path)
     series.put("kg", [_slot(1, [8, 4]), _slot(2, [5, 5])], 200)
     series.put("cg-pull", [_slot(1, [5, 5])], 200)
@@ -144,18 +173,20 @@ def test_a_series_of_a_strategy_is_kept_once(tmp_path):
     assert [("cg-pull", "1", 1.0), ("kg", "1", 1.25)] == rows
 
 
-def test_the_report_of_some_rows(tmp_path):
-    """Medians and ranges; figures as pictures and as drawings, and a page with all of them."""
+def test_the_report_has_medians_ranges_and_figures(tmp_path):
+    """Figures are PNG and SVG files, and a page shows all of them."""
     rows = []
     for hetero in ("no", "sleep"):
         for strategy in STRATEGIES:
             for seed, rate in enumerate((100.0, 120.0, 150.0)):
                 own = {"throughput": rate, "limit": 200.0, "copies": 1.1, "state_bytes": 1e6}
-                own["working"] = rate + (40 if strategy != "kg" else 0)
-                rows.append(RunResult(strategy, "pull", 1.0, hetero, seed, **own))
-                rows.append(RunResult(strategy, "pull", 0.1, hetero, seed, **own))
+                own["working"] = rate + (40 if strategy != KEY_GROUPING else 0)
+                rows.append(RunResult(strategy.name, "pull", 1.0, hetero, seed, **own))
+                rows.append(RunResult(strategy.name, "pull", 0.1, hetero, seed, **own))
             slow = {"p50": 1.0, "p95": 2.0, "p99": 3.0, "offered": 80.0}
-            rows += [RunResult(strategy, "pull", delay, hetero, 0, **slow) for delay in (0.1, 1.0)]
+            rows += [
+                RunResult(strategy.name, "pull", delay, hetero, 0, **slow) for delay in (0.1, 1.0)
+            ]
     SlotSeries(tmp_path).put("kg", [_slot(1, [8, 4])], 200)
     SlotSeries(tmp_path).put("cg-pull", [_slot(1, [5, 5])], 200)
     lines = summary(rows)
@@ -183,7 +214,7 @@ def test_the_report_of_some_rows(tmp_path):
 
 
 def test_one_delay_needs_no_figure_over_delays(tmp_path):
-    """The part of the limit is told all the same; of nothing there is nothing to see."""
+    """The efficiency is still drawn; without results there are no figures."""
     row = RunResult("kg", "pull", 1.0, "sleep", 0, throughput=5.5, limit=10.0, messages=7)
     write_deployment_report(summary([row]), GridSettings(), tmp_path)
     assert {"report.html", "share.png", "share.svg"} == {path.name for path in tmp_path.iterdir()}
@@ -193,7 +224,7 @@ def test_one_delay_needs_no_figure_over_delays(tmp_path):
 
 @pytest.fixture
 def family():
-    """A process and one that it has started."""
+    """Start a process that starts another process."""
     sleep = [sys.executable, "-c", "import time; time.sleep(1000)"]
     start = f"import subprocess; child = subprocess.Popen({sleep}); print(child.pid, flush=True)"
     command = [sys.executable, "-c", f"{start}; child.wait()"]
@@ -203,13 +234,13 @@ def family():
 
 
 def are_paused(processes):
-    """Whether each of them is, as the kernel says."""
+    """Return for each process whether the kernel reports it as stopped."""
     states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][1] for pid in processes]
     return [state == "T" for state in states]
 
 
-def test_a_slowed_process_gets_its_part_of_the_time(family):
-    """And all that it has started."""
+def test_a_slowed_process_runs_for_its_fraction_of_the_time(family):
+    """The processes that it started are slowed too."""
     turns = []
 
     def wait(seconds):
@@ -223,8 +254,8 @@ def test_a_slowed_process_gets_its_part_of_the_time(family):
     assert 0.3 == pytest.approx(sum(turns[:6:2]) / sum(turns[:6]))
 
 
-def test_who_was_slowed_runs_afterwards(family):
-    """However it ends."""
+def test_a_slowed_process_runs_afterwards(family):
+    """It runs again even after an exception."""
 
     def fail():
         with slowed(family[:1], 0.3):
@@ -236,8 +267,8 @@ def test_who_was_slowed_runs_afterwards(family):
     until(lambda: not any(are_paused(family)))
 
 
-def test_the_place_of_a_process_that_is_gone_is_taken(tmp_path):
-    """So that there are never more machines than processes."""
+def test_a_new_process_gets_the_number_of_an_ended_one(tmp_path):
+    """There are never more machines than processes."""
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     (tmp_path / "0").symlink_to(str(gone.pid))
@@ -246,8 +277,8 @@ def test_the_place_of_a_process_that_is_gone_is_taken(tmp_path):
     assert 0 == ByProcess(str(tmp_path)).number()
 
 
-def test_a_pause_is_no_work():
-    """Whoever may be paused counts only what it slept in quanta."""
+def test_a_pause_does_not_count_as_work():
+    """A machine that may be paused counts only its own sleeps."""
     machines = Machines(service=0.001, speeds=(1.0,), machine_of_task=_First(), may_be_paused=True)
     begin = time.perf_counter()
     machines.work(50, begin)
@@ -259,8 +290,8 @@ class _First:
         return 0
 
 
-def test_a_finished_folder_is_told_of_without_a_broker(tmp_path, monkeypatch):
-    """Nothing is run; what fails is told in a sentence, and leaves what was measured."""
+def test_a_finished_folder_is_reported_without_a_broker(tmp_path, monkeypatch):
+    """A failure of the broker is one sentence, and the finished results are still reported."""
 
     def no_broker(*_):
         raise ValueError("no broker here")
@@ -268,13 +299,15 @@ def test_a_finished_folder_is_told_of_without_a_broker(tmp_path, monkeypatch):
     monkeypatch.setattr("steelyard.deployment.broker.running_broker", no_broker)
     arguments = "--workers 4 --messages 20000 --hetero --delays 1 --repetitions 1 --schemes"
     command = ["deploy", "--out", str(tmp_path), *arguments.split()]
-    setting = GridSettings(workers=4, delays=(1.0,), strategies=("kg",), repetitions=1, choices=1)
+    setting = GridSettings(
+        workers=4, delays=(1.0,), strategies=(KEY_GROUPING,), repetitions=1, choices=1
+    )
     for run in planned(replace(setting, messages=20000, homogeneous=False), ["tw"]):
         ResultTable(tmp_path).add(replace(run.empty_result, throughput=5.0, limit=10.0))
-    told = CliRunner().invoke(app, [*command, "kg"])
-    assert told.exit_code == 0, told.output
-    assert "4 workers, a quarter at 30 %" in told.output
-    assert "…" not in told.output, "all of it fits 80 columns"
+    finished = CliRunner().invoke(app, [*command, "kg"])
+    assert finished.exit_code == 0, finished.output
+    assert "4 workers, a quarter at 30 % speed" in finished.output
+    assert "…" not in finished.output, "the table fits 80 columns"
     assert (tmp_path / "report.html").exists()
     (tmp_path / "report.html").unlink()
     failed = CliRunner().invoke(app, [*command, "kg,sg"])
@@ -286,7 +319,7 @@ def test_a_finished_folder_is_told_of_without_a_broker(tmp_path, monkeypatch):
 @pytest.mark.deployment
 @pytest.mark.slow
 def test_a_small_deployment(tmp_path):
-    """From the command line, on a broker of its own: latencies, changes, paused executors."""
+    """The command starts its own broker, and measures latencies, changes and paused executors."""
     arguments = "--workers 4 --messages 20000 --hetero --delays 1 --repetitions 1"
     few = ("kg", "pkg", "sg", "cg-pull", "cg-delegated")
     command = [sys.executable, "-m", "steelyard.cli", "deploy", "--out", str(tmp_path / "out")]

@@ -1,4 +1,4 @@
-"""One recommendation, and "nothing" where nothing has to be done."""
+"""The doctor gives one recommendation, which may be to change nothing."""
 
 import re
 
@@ -26,24 +26,24 @@ def advice(plain, work="python", workers=8, **settings):
 @settings(max_examples=30)
 @given(KEY_COUNTS, st.integers(1, 30))
 def test_an_aggregate_needs_nothing(plain, workers):
-    """Spark combines on the map side, however skewed the data is."""
-    told = advice(plain, "aggregate", workers)
-    assert told.is_nothing
-    assert 'df.groupBy("page").agg(...)' == told.code
+    """Spark combines on the map side, even for skewed data."""
+    given = advice(plain, "aggregate", workers)
+    assert given.is_nothing
+    assert 'df.groupBy("page").agg(...)' == given.code
 
 
 @pytest.mark.parametrize("work", NAMES)
 def test_even_keys_need_nothing(work):
-    """No skew, no change, and Spark's own code."""
-    told = advice(EVEN, work)
-    assert told.is_nothing
-    assert "sy." not in told.code
+    """Without skew, Spark's own code is recommended."""
+    given = advice(EVEN, work)
+    assert given.is_nothing
+    assert "sy." not in given.code
 
 
 @settings(max_examples=30)
 @given(KEY_COUNTS, st.integers(1, 30), st.sampled_from(NAMES))
-def test_a_change_is_told_only_where_it_is_worth_it(plain, workers, work):
-    """What is recommended gains a quarter at least; what gains that is recommended."""
+def test_a_change_is_recommended_only_if_it_pays_off(plain, workers, work):
+    """A change is recommended if and only if it makes the job 1.25 times as fast."""
     found = diagnose(KeyCounts.of(plain, workers), Job(KindOfWork.named(work), ("k",), workers))
     kg, cg = found.costs[0].slow_down, found.costs[-1].slow_down
     is_worth_it = kg >= WORTH * cg and work != "aggregate"
@@ -69,12 +69,12 @@ def test_a_change_is_told_only_where_it_is_worth_it(plain, workers, work):
     ],
 )
 def test_each_work_has_its_line_of_code(work, code):
-    """The line that a user would paste."""
+    """A user can paste the line."""
     assert code == advice(SKEWED, work).code
 
 
 def test_code_names_odd_several_and_nested_columns():
-    """Quotes are escaped, several columns are listed, fields become columns first."""
+    """Quotes are escaped, several columns are listed, nested fields become columns first."""
     assert (
         r'sy.join(df, other, ["a\"b", "c"], workers=8)'
         == advice(SKEWED, "join", key=('a"b', "c")).code
@@ -87,32 +87,31 @@ def test_code_names_odd_several_and_nested_columns():
 
 
 @pytest.mark.parametrize("work", sorted({*NAMES} - {"aggregate"}))
-def test_hot_nulls_are_to_be_filtered(work):
-    """They are no keys, most often; and joined with this package they would not match either."""
-    told = advice({None: 30_000, **EVEN}, work)
-    assert "filter the nulls, or check the column" == told.what
-    assert re.match(r'(df|stream)\.dropna\(subset=\["page"\]\)\.[a-zA-Z]+\(', told.code)
-    assert ("sy." in told.why) is (work != "join")
-    assert "37.50 % of the messages have a null in their key" in told.why
+def test_filtering_is_recommended_for_hot_nulls(work):
+    """Hot nulls are usually missing keys, and in a join they never match."""
+    given = advice({None: 30_000, **EVEN}, work)
+    assert "filter the nulls, or check the column" == given.what
+    assert re.match(r'(df|stream)\.dropna\(subset=\["page"\]\)\.[a-zA-Z]+\(', given.code)
+    assert ("sy." in given.why) is (work != "join")
+    assert "37.50 % of the messages have a null in their key" in given.why
 
 
-def test_nulls_that_fit_are_keys_like_others():
-    """What is hot beside them decides."""
+def test_a_null_that_is_not_hot_is_an_ordinary_key():
+    """The recommendation follows from the other keys."""
     assert "sy.join" in advice({None: 10, **SKEWED}, "join").code
 
 
-def test_where_all_keys_are_null_the_column_is_to_be_checked():
-    """Nothing is left that could be filtered."""
-    told = advice({None: 6000}, "join")
-    assert "check the column: all keys are null" == told.what
-    assert 'df.groupBy("page").count()' == told.code
+def test_the_column_is_to_be_checked_if_all_keys_are_null():
+    given = advice({None: 6000}, "join")
+    assert "check the column: all keys are null" == given.what
+    assert 'df.groupBy("page").count()' == given.code
 
 
-def test_slow_workers_are_a_reason_too():
-    """Even keys on uneven machines: the code names the capacities."""
-    told = advice(EVEN, capacities=(4, 1, 1, 1, 1, 1, 1, 1))
-    assert not told.is_nothing
-    assert "capacities=capacities" in told.code
+def test_a_change_is_recommended_for_slow_workers():
+    """With even keys on workers of unequal speed, the code passes the capacities."""
+    given = advice(EVEN, capacities=(4, 1, 1, 1, 1, 1, 1, 1))
+    assert not given.is_nothing
+    assert "capacities=capacities" in given.code
 
 
 @pytest.mark.parametrize(
@@ -135,12 +134,12 @@ def test_slow_workers_are_a_reason_too():
     ],
 )
 def test_each_work_has_its_line_of_code_with_capacities(work, code):
-    """A stream gets its capacities with its placement, the others directly."""
+    """A stream gets capacities with its placement; other work gets them directly."""
     assert code == advice(SKEWED, work, capacities=(1.0,) * 8).code
 
 
 def test_columns_with_braces_are_kept_in_code():
-    """A column name is never taken for a part of a template."""
+    """A column name is never interpreted as part of a template."""
     assert (
         'sy.join(df, other, "{keys} {x}", workers=8)'
         == advice(SKEWED, "join", key=("{keys} {x}",)).code
@@ -148,7 +147,6 @@ def test_columns_with_braces_are_kept_in_code():
 
 
 def test_hardly_any_data_needs_nothing():
-    """Three messages are not worth a thought."""
     assert advice({"a": 3}).what == "nothing: there is hardly any data"
 
 
@@ -162,8 +160,8 @@ def test_hardly_any_data_needs_nothing():
         ({"capacities": (1.0, float("nan"), 1.0)}, "capacities must be positive numbers, got nan"),
     ],
 )
-def test_bad_settings_get_a_sentence(settings, sentence):
-    """What was given, and what is allowed."""
+def test_bad_settings_are_refused_with_a_sentence(settings, sentence):
+    """The sentence names the bad value and the allowed ones."""
     job = {"key": ("k",), "workers": 3, **settings}
     with pytest.raises(ValueError, match=sentence):
         Job(KindOfWork.named(job.pop("work", "python")), **job)

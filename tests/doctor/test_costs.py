@@ -25,7 +25,7 @@ def by_strategy(plain, workers, capacities=None):
 @settings(max_examples=30)
 @given(KEY_COUNTS, st.integers(1, 30))
 def test_bounds_hold_for_any_counts(plain, workers):
-    """Nobody beats equal parts, a hash cannot split a key, two choices halve it at best."""
+    """No strategy beats equal loads, a hash cannot split a key, two choices halve it at best."""
     found = by_strategy(plain, workers)
     p1 = max(plain.values()) / sum(plain.values())
     assert [strategy.name for strategy in STRATEGIES] == list(found)
@@ -44,8 +44,8 @@ def test_bounds_hold_for_any_counts(plain, workers):
 
 @settings(max_examples=30)
 @given(KEY_COUNTS, st.integers(1, 30))
-def test_a_hot_key_is_on_as_many_workers_as_hold_it(plain, workers):
-    """A key with a part p needs at least n p / (1 + epsilon) of n workers."""
+def test_a_hot_key_is_on_enough_workers(plain, workers):
+    """A key with a share p needs at least n p / (1 + epsilon) of n workers."""
     total = sum(plain.values())
     p1 = max(plain.values()) / total
     least = min(ceil(workers * p1 / (1 + EPSILON) - 1e-6), max(plain.values()))
@@ -54,22 +54,22 @@ def test_a_hot_key_is_on_as_many_workers_as_hold_it(plain, workers):
 
 @settings(max_examples=30)
 @given(KEY_COUNTS, st.lists(st.floats(0.1, 10), min_size=1, max_size=12))
-def test_parts_follow_capacities(plain, capacities):
-    """Consistent grouping needs no longer than all workers together; nobody needs less."""
+def test_loads_follow_capacities(plain, capacities):
+    """Consistent grouping is within epsilon of the ideal time; no strategy is below it."""
     found = by_strategy(plain, len(capacities), capacities)
     assert all(cost.slow_down >= 1 - 1e-9 for cost in found.values())
     assert found["cg"].slow_down <= (1 + EPSILON) * (1 + 1e-6)
 
 
-def test_equal_parts_are_slow_on_slow_workers():
-    """Round robin on a worker at a third of the speed takes as long as that one."""
+def test_equal_loads_are_slow_on_slow_workers():
+    """Round robin takes the time of its slowest worker."""
     found = by_strategy({str(i): 10 for i in range(1000)}, 4, [3, 3, 3, 1])
     assert found["sg"].slow_down == pytest.approx(10 / 4)
     assert slow_down([3, 3, 3, 1], np.array([3.0, 3, 3, 1])) == 1
 
 
 def test_expected_copies_are_those_of_routed_messages():
-    """Round robin and salts: what chance says of a key is what messages one by one show."""
+    """For round robin and salting, computed copies agree with routed messages."""
     workers = 24
     ranks = zipf_ranks(200_000, 1.0, keys=5_000, seed=1)
     plain = {str(key): int(n) for key, n in enumerate(np.bincount(ranks)) if n}

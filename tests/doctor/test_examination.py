@@ -1,4 +1,4 @@
-"""What people and programs read of an examination."""
+"""The text, the JSON and the page of an examination."""
 
 import html
 import json
@@ -32,7 +32,7 @@ def examination(plain, workers=4, seen=None, **settings):
     st.sampled_from(["a name longer than any sensible one would be " * 3, HOSTILE]),
 )
 def test_the_text_fits_a_terminal(plain, workers, work, key):
-    """80 columns, wide characters and all, and nothing that a terminal would obey."""
+    """It fits 80 columns with wide characters, and has no control characters of a terminal."""
     text = examination(plain, workers, work=work, key=(key,)).describe()
     assert max(map(columns_of, text.split("\n"))) <= 80
     assert [] == obeyed_by_a_terminal(text)
@@ -42,13 +42,13 @@ def test_the_text_fits_a_terminal(plain, workers, work, key):
 
 @settings(max_examples=30)
 @given(KEY_COUNTS, st.text(min_size=1, max_size=30))
-def test_pages_and_json_hold_nothing_that_is_obeyed(plain, column):
-    """The JSON of any keys is printed to terminals; the page is text in any direction."""
+def test_pages_and_json_escape_control_characters(plain, column):
+    """JSON is printed to terminals, and keys on the page may contain markup."""
     seen = over_time(np.arange(200.0), np.zeros(200, int), [(HOSTILE,)], workers=4)
     found = examination({HOSTILE: 700, **plain}, key=(column, HOSTILE), seen=seen)
-    told = found.to_json()
-    assert [] == obeyed_by_a_terminal(told)
-    assert [column, HOSTILE] == json.loads(told)["key"]
+    text = found.to_json()
+    assert [] == obeyed_by_a_terminal(text)
+    assert [column, HOSTILE] == json.loads(text)["key"]
     texts = {"found": found, "pictures": {"times": "x"}, "shown_key": shown_key, "colors": ["x"]}
     page = rendered("doctor.html", version="1", date="today", **texts)
     assert [] == obeyed_by_a_terminal(page)
@@ -58,7 +58,7 @@ def test_pages_and_json_hold_nothing_that_is_obeyed(plain, column):
 
 @given(st.text(max_size=200), st.integers(2, 60))
 def test_keys_are_cut_and_escaped(text, width):
-    """Never wider than asked for; what is cut says so; a short plain key stays as it is."""
+    """A key is never wider than the limit, and a short plain key is unchanged."""
     shown = shown_key((text,), width)
     assert columns_of(shown) <= width
     assert shown.isprintable()
@@ -68,8 +68,7 @@ def test_keys_are_cut_and_escaped(text, width):
 
 @settings(max_examples=30)
 @given(KEY_COUNTS)
-def test_json_has_the_numbers(plain):
-    """Exact ones, and keys as they are."""
+def test_json_has_exact_numbers_and_unchanged_keys(plain):
     found = examination(plain)
     read = json.loads(found.to_json())
     assert (sum(plain.values()), len(plain)) == (read["messages"], read["keys"])
@@ -80,8 +79,7 @@ def test_json_has_the_numbers(plain):
     assert read["over_time"] is None
 
 
-def test_nulls_are_told():
-    """In words and in JSON: the hottest key, or all of them."""
+def test_a_hot_null_is_reported_in_text_and_json():
     some = examination({None: 900, **{str(i): 1 for i in range(100)}})
     assert "It is null: filter the nulls, or check the column." in some.verdict
     assert json.loads(some.to_json())["hottest_is_null"] is True
@@ -90,17 +88,18 @@ def test_nulls_are_told():
 
 
 def test_every_question_is_answered():
-    """Skewed or not, what it costs, what to do; and over time where times are known."""
+    """The question about time is asked only if there are times."""
     text = examination({"hot": 500, **{str(i): 1 for i in range(500)}}).describe()
-    for words in ("Is it skewed?", "Yes. The hottest key has 50.00 %", "on 4 workers?",
+    for words in ("Is it skewed?", "Yes. The hottest key has 50.00 %", "cost on 4 workers?",
                   "repartition(4, page)", "What should I do?", "sy.group_by(df"):  # fmt: skip
         assert words in text
     assert "hot keys change" not in text
-    assert "No, not for so many workers" in examination({str(i): 9 for i in range(2000)}).describe()
+    even = examination({str(i): 9 for i in range(2000)})
+    assert "No, not for 4 workers." in even.describe()
 
 
 def test_levels_of_skew():
-    """A key too large for a worker; large ones that fall together; neither."""
+    """Strong: one key is too large for a worker. Mild: several keys together are too large."""
     few = {str(i): 100 for i in range(8)}
     assert "strong" == examination({"hot": 9000, **few}).skewed
     assert "mild" == examination(few).skewed
@@ -110,7 +109,7 @@ def test_levels_of_skew():
 
 @given(st.integers(1, 2000), st.integers(1, 50), st.integers(0, 100))
 def test_keys_that_stay_do_not_come_and_go(size, workers, seed):
-    """The same shares at all times are no change, and chance is none either."""
+    """Equal shares in all periods are no change, and neither are random differences."""
     rng = np.random.default_rng(seed)
     keys = rng.choice(3, size, p=[0.6, 0.3, 0.1])
     seen = over_time(np.arange(size, dtype=float), keys, [("a",), ("b",), ("c",)], workers)
@@ -118,8 +117,8 @@ def test_keys_that_stay_do_not_come_and_go(size, workers, seed):
     assert sum(1 for _ in seen.periods) == max(1, min(8, size // 50))
 
 
-def test_keys_that_take_turns_are_told():
-    """Who is hot in each part; messages without a time are counted and left out."""
+def test_keys_that_are_hot_in_turn_are_reported():
+    """Messages without a time are counted, but belong to no period."""
     times = np.append(np.arange(800.0), [np.nan] * 10)
     keys = np.append(np.repeat([0, 1], 400), [2] * 10)
     seen = over_time(times, keys, [("cat",), ("dog",), ("cow",)], workers=4)
@@ -128,16 +127,16 @@ def test_keys_that_take_turns_are_told():
     assert (810, 10) == (seen.sampled, seen.untimed)
     found = examination({"cat": 400, "dog": 400, "cow": 10}, seen=seen)
     text = " ".join(found.describe().split())
-    assert "Yes: too much for a worker at one time, and not at another: cat, dog." in text
+    assert "Yes: these keys are hot in some periods and not in others: cat, dog." in text
     assert "10 without a time" in text
-    told = json.loads(found.to_json())["over_time"]
-    assert told["hot_keys_change"] is True
-    assert ["cat", "dog"] == told["come_and_go"]
+    reported = json.loads(found.to_json())["over_time"]
+    assert reported["hot_keys_change"] is True
+    assert ["cat", "dog"] == reported["come_and_go"]
 
 
-def test_without_times_nothing_is_said_about_them():
-    """No time in any row, or too few rows: not known."""
+def test_without_enough_times_a_change_is_unknown():
+    """Either no row has a time, or there are too few rows."""
     none = over_time(np.array([np.nan, np.nan]), np.array([0, 0]), [("a",)], workers=2)
-    assert "Not known: none of 2 sampled" in examination({"a": 2}, seen=none).describe()
+    assert "Unknown: none of 2 sampled" in examination({"a": 2}, seen=none).describe()
     few = over_time(np.array([1.0, 2.0]), np.array([0, 0]), [("a",)], workers=2)
-    assert "Not known: there are too few" in examination({"a": 2}, seen=few).describe()
+    assert "Unknown: there are too few" in examination({"a": 2}, seen=few).describe()

@@ -1,4 +1,4 @@
-"""Figures from counts of counts are those of the plain counts."""
+"""Numbers from the compact counts equal those from plain counts."""
 
 import math
 from collections import Counter
@@ -19,7 +19,7 @@ from tests.strategies import KEY_COUNTS
 
 @given(KEY_COUNTS, st.integers(1, 30))
 def test_messages_keys_and_shares_are_exact(plain, workers):
-    """As a Counter has them: messages, keys, p1, the hottest keys, the ten hottest together."""
+    """Messages, keys, the hottest keys and their shares agree with a Counter."""
     counts = KeyCounts.of(plain, workers)
     best = Counter(plain).most_common()
     assert sum(plain.values()) == counts.messages
@@ -34,8 +34,8 @@ def test_messages_keys_and_shares_are_exact(plain, workers):
 
 
 @given(KEY_COUNTS)
-def test_entropy_is_that_of_the_shares(plain):
-    """From the counts of counts as from the shares themselves; at most that of equal keys."""
+def test_entropy_equals_the_entropy_of_the_shares(plain):
+    """It is at most the entropy of equally hot keys."""
     counts = KeyCounts.of(plain, workers=1)
     total = sum(plain.values())
     wanted = -sum(c / total * math.log2(c / total) for c in plain.values())
@@ -45,7 +45,7 @@ def test_entropy_is_that_of_the_shares(plain):
 
 @given(KEY_COUNTS)
 def test_a_stream_has_the_counts_it_is_made_from(plain):
-    """Every message once, whatever its place; drawn ones are of keys that are there."""
+    """It has every message once; a drawn sample has only existing keys."""
     counts = KeyCounts.of(plain, workers=1)
     numbers = np.bincount(counts.stream(most=10**9), minlength=counts.keys)
     assert sorted(plain.values(), reverse=True) == numbers.tolist()
@@ -56,7 +56,7 @@ def test_a_stream_has_the_counts_it_is_made_from(plain):
 
 @given(KEY_COUNTS)
 def test_the_curve_falls_from_the_hottest_key_to_the_last(plain):
-    """Ranks rise, counts fall, and both ends are there."""
+    """Ranks increase, counts decrease, and the first and the last key are included."""
     curve = KeyCounts.of(plain, workers=1).curve()
     ranks, numbers = zip(*curve, strict=True)
     assert sorted(set(ranks)) == list(ranks)
@@ -67,26 +67,24 @@ def test_the_curve_falls_from_the_hottest_key_to_the_last(plain):
 
 @pytest.mark.parametrize("skew", [0.0, 0.6, 1.0, 1.6])
 def test_the_fit_finds_the_exponent_of_a_zipf_stream(skew):
-    """Within what a million messages tell; uniform keys are Zipf 0."""
+    """A million messages determine it within 0.05; uniform keys have exponent 0."""
     counted = np.bincount(zipf_ranks(1_000_000, skew, keys=2_000, seed=3))
     plain = {str(key): int(number) for key, number in enumerate(counted) if number}
     assert zipf_exponent(KeyCounts.of(plain, workers=1)) == pytest.approx(skew, abs=0.05)
 
 
 def test_one_key_has_no_exponent():
-    """A single key is on no curve."""
     assert zipf_exponent(KeyCounts.of({"all": 7}, workers=1)) is None
 
 
-def test_many_ranks_are_added_up_as_few_are():
-    """Beyond the table a closed form takes over, and the fit does not notice."""
+def test_the_fit_is_right_beyond_the_table_of_ranks():
+    """The closed form for later ranks agrees with the sum."""
     keys = 50_000
     plain = {str(rank): max(1, round(1e7 / rank)) for rank in range(1, keys + 1)}
     assert zipf_exponent(KeyCounts.of(plain, workers=1)) == pytest.approx(1.0, abs=0.01)
 
 
-def test_nothing_is_refused():
-    """No rows, no examination: one sentence."""
+def test_data_without_rows_is_refused():
     with pytest.raises(ValueError, match="nothing to examine: the data has no rows"):
         KeyCounts.of({}, workers=3)
 
@@ -94,6 +92,6 @@ def test_nothing_is_refused():
 @settings(max_examples=20)
 @given(KEY_COUNTS)
 def test_p1_is_exact(plain):
-    """The share of the hottest key, as a fraction."""
+    """It is the share of the hottest key."""
     found = diagnose(KeyCounts.of(plain, workers=3), Job(PYTHON, ("k",), 3))
     assert max(plain.values()) / sum(plain.values()) == found.p1

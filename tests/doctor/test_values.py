@@ -1,4 +1,4 @@
-"""Strategies and kinds of work: one value each, and only the public names in the package."""
+"""Strategies and kinds of work are values, and the package exports only its public names."""
 
 import pickle
 
@@ -10,32 +10,31 @@ from steelyard.doctor.work import WORKS, KindOfWork
 
 
 @pytest.mark.parametrize("values", [STRATEGIES, WORKS], ids=["strategies", "works"])
-def test_values_have_names_of_their_own_and_survive_pickling(values):
-    """No two have the same name; a copy from another process equals the original."""
+def test_values_have_unique_names_and_survive_pickling(values):
     assert len({value.name for value in values}) == len(values)
     assert values == pickle.loads(pickle.dumps(values))
 
 
 def test_exactly_one_strategy_is_ours():
-    """Figures and tables show it in a color of its own."""
+    """Figures and tables highlight it."""
     assert ["cg"] == [strategy.name for strategy in STRATEGIES if strategy.is_ours]
 
 
 @pytest.mark.parametrize("work", WORKS, ids=lambda work: work.name)
 def test_a_work_is_found_by_its_name(work):
-    """As JSON and the command line write it."""
+    """The name is the same in JSON and on the command line."""
     assert work is KindOfWork.named(work.name)
 
 
 def test_an_unknown_work_is_refused():
-    """In one sentence, with all that is allowed."""
+    """The sentence lists the allowed kinds of work."""
     sentence = "work must be one of python, aggregate, join, write, stream, got 'magic'"
     with pytest.raises(ValueError, match=sentence):
         KindOfWork.named("magic")
 
 
 def test_the_package_has_the_public_names_only():
-    """Everything else is imported from its module."""
+    """Other names are imported from their modules."""
     public = {"Advice", "Cost", "Examination", "HotKey", "Interval", "OverTime", "examine"}
     assert public == set(steelyard.doctor.__all__)
     classes = {name for name, value in vars(steelyard.doctor).items() if isinstance(value, type)}

@@ -1,4 +1,4 @@
-"""Figures and pages: readable without colors, safe with any text."""
+"""Figures are readable without colors, and pages are safe with any text."""
 
 import pandas as pd
 import pytest
@@ -20,16 +20,16 @@ def experiment(*panels):
 
 
 @pytest.mark.parametrize("name", experiments.names())
-def test_lines_can_be_told_apart_without_colors(name):
+def test_lines_are_distinct_without_colors(name):
     """No two schemes of one figure have the same dashes and the same marker."""
     made = experiments.named(name).configurations(Scale(0.02))
     shown = {c.scheme for c in made if c.scheme in _STYLES}
-    looks = {(str(_STYLES[scheme][1]), _STYLES[scheme][2]) for scheme in shown}
-    assert len(looks) == len(shown)
+    styles = {(str(_STYLES[scheme][1]), _STYLES[scheme][2]) for scheme in shown}
+    assert len(styles) == len(shown)
 
 
 def test_every_kind_of_panel_is_drawn():
-    """Lines, bars, and a heat map with a cell that never got there."""
+    """There are lines, bars, and a heat map with a cell that never converged."""
     table = results(
         scheme=["KG", "KG", "CG", "CG", "CG"],
         workers=[5, 10, 5, 10, 10],
@@ -57,15 +57,15 @@ def test_every_kind_of_panel_is_drawn():
 
 
 def test_panels_without_data_are_left_out():
-    """As that of a real stream that is not at hand."""
+    """For example, a real stream may be missing."""
     table = results(scheme=["KG"], workers=[5], value=[1.0])
     wanted = Panel("imbalance", "workers", "imbalance", "workers")
     missing = Panel("memory", "workers", "memory", "workers")
     assert len(draw(experiment(wanted, missing), table).axes) == 1
 
 
-def test_any_text_is_text_on_the_page():
-    """A key, a title or a claim may look like markup."""
+def test_any_text_is_plain_text_on_the_page():
+    """A key, a title or a claim may contain markup."""
     claim = Claim("<script>alert(1)</script>", "Q1 | a", "1 < 2 & 3", agrees=False)
     shown = page([FigureSection(experiment(), b"png", [claim])], fraction=0.5)
     assert "<script>" not in shown

@@ -1,4 +1,4 @@
-"""The command line: `steelyard`."""
+"""The command line of Steelyard."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,11 +24,11 @@ from steelyard.printable import printable
 from steelyard.spark.failures import SparkFailed
 
 _UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
-"""What Typer raises for bad arguments, and does not export."""
+"""The exception of Typer for bad arguments, which Typer does not export."""
 
 
 class Commands(TyperGroup):
-    """All commands: what is wrong with their arguments, or with Spark, is one sentence."""
+    """All commands; bad arguments and failures of Spark end with one sentence."""
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:
         with _one_sentence_errors():
@@ -47,7 +47,7 @@ def _one_sentence_errors() -> Iterator[None]:
     except (SparkFailed, UnknownChoiceError) as error:
         refuse(error)
     except _UsageError as error:
-        if type(error).__name__ != "NoArgsIsHelpError":  # the whole page of help
+        if type(error).__name__ != "NoArgsIsHelpError":  # its message is the help page
             error.message = printable(error.message)
         raise
 

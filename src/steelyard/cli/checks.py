@@ -1,4 +1,4 @@
-"""Check options before any work starts: each function refuses a bad one in one sentence."""
+"""Check options before any work starts; each function refuses a bad value with one sentence."""
 
 import re
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ from typing import Any
 from steelyard.validation import require_whole
 
 _SERVER = re.compile(r"(?:[\w.%-]*://)?(?:[\w.%-]+|\[[0-9a-fA-F:.%]+\]):([0-9]{1,5})", re.ASCII)
-"""A Kafka server, as Kafka's clients read it."""
+"""A Kafka server, in the format of Kafka's clients."""
 
 _SPARK_RESOLVES = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|.*[*?\[{]")
-"""An address of another file system, or a pattern."""
+"""An address of another file system, or a pattern, which Spark resolves."""
 
 
 def require_port(name: str, port: int) -> None:
-    """Refuse a number that is not a port; 0 stands for any free one."""
+    """Refuse a number that is not a port; 0 stands for any free port."""
     require_whole(name, port, least=0, most=65_535)
 
 
@@ -26,39 +26,37 @@ def require_servers(name: str, servers: str | None) -> None:
     >>> require_servers("servers", "one")
     Traceback (most recent call last):
     ...
-    ValueError: servers must be host:port, with commas between several; got 'one'
+    ValueError: servers must be host:port, separated by commas; got 'one'
     """
     for server in [] if servers is None else servers.split(","):
         found = _SERVER.fullmatch(server.strip())
         if found is None or not 0 < int(found[1]) <= 65_535:
-            raise ValueError(
-                f"{name} must be host:port, with commas between several; got {servers!r}"
-            )
+            raise ValueError(f"{name} must be host:port, separated by commas; got {servers!r}")
 
 
 def require_jars(jars: str | None) -> None:
-    """Refuse jars of this machine that do not exist; Spark would start without them."""
+    """Refuse local jars that do not exist, because Spark would start without them."""
     for jar in [] if jars is None else jars.split(","):
         if not _SPARK_RESOLVES.match(jar) and not Path(jar.strip()).is_file():
-            raise ValueError(f"jars: there is no file {jar.strip()!r}")
+            raise ValueError(f"jars: the file {jar.strip()!r} does not exist")
 
 
 def require_folder_for(name: str, file: Path | None) -> None:
     """Refuse to write a file into a folder that does not exist."""
     if file is not None and not file.absolute().parent.is_dir():
-        raise ValueError(f"{name}: there is no folder to write {str(file)!r} into")
+        raise ValueError(f"{name}: the folder of {str(file)!r} does not exist")
     if file is not None and file.is_dir():
-        raise ValueError(f"{name} must be a file, and {str(file)!r} is a folder")
+        raise ValueError(f"{name} must be a file, but {str(file)!r} is a folder")
 
 
 def require_no_file(name: str, folder: str | Path | None) -> None:
-    """Refuse a file of this machine where a folder is needed."""
+    """Refuse a local file if a folder is needed."""
     if folder is not None and Path(folder).is_file():
-        raise ValueError(f"{name} must be a folder, and {str(folder)!r} is a file")
+        raise ValueError(f"{name} must be a folder, but {str(folder)!r} is a file")
 
 
 def require_kind(options: Mapping[str, Any], name: str, chosen: str, *kinds: str) -> None:
-    """Refuse an option that has no effect for the kind of input or output that is chosen."""
+    """Refuse an option that has no effect for the chosen kind of input or output."""
     if options[name] is not None and options[chosen] not in kinds:
         dashed = name.replace("_", "-")
         allowed = " or ".join(kinds)
@@ -66,16 +64,16 @@ def require_kind(options: Mapping[str, Any], name: str, chosen: str, *kinds: str
 
 
 def require_files(name: str, path: str, *, needs_content: bool) -> None:
-    """Refuse a path of this machine at which there are no files; Spark resolves patterns."""
+    """Refuse a local path without files; patterns and other addresses are left to Spark."""
     if not Path(path).exists():
         if _SPARK_RESOLVES.match(path):
             return
         raise ValueError(f"{name}: there is no file or folder {path!r}")
     if needs_content and not _has_data(Path(path)):
-        raise ValueError(f"{name}: there are no files in {path!r} to tell the columns by")
+        raise ValueError(f"{name}: {path!r} has no files, so its columns are unknown")
 
 
 def _has_data(path: Path) -> bool:
-    """Whether Spark would read something: names of other files begin with . or _."""
+    """Return whether Spark would read a file; it ignores names that begin with . or _."""
     inside = path.rglob("*") if path.is_dir() else [path]
     return any(file.is_file() and not file.name.startswith((".", "_")) for file in inside)

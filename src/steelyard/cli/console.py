@@ -1,4 +1,4 @@
-"""What all commands share: where they print, how they show progress, how they end with an error."""
+"""Consoles, progress bars and errors of all commands."""
 
 from importlib.util import find_spec
 from typing import Any, NoReturn
@@ -13,11 +13,11 @@ from steelyard.printable import printable
 
 
 class PlainConsole(Console):
-    """A console for which every string is one line of plain text, also in tables.
+    """A console that prints every string as one line of plain text, also in tables.
 
-    A string may hold keys, paths and messages of others: markup in it is not interpreted, and what
-    a terminal would obey is escaped. Styles are arguments, and lines of their own are printed by
-    themselves. Only `Text` is printed as it is, so data in it has to pass `printable`.
+    A string may contain keys, paths and foreign messages: its markup is not interpreted, and
+    control characters are escaped. Pass styles as arguments, and print each line separately. A
+    `Text` is printed unchanged, so data in it has to pass `printable`.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -32,7 +32,7 @@ error_console = PlainConsole(stderr=True)
 
 
 def progress_bar() -> Progress:
-    """A bar on standard error that goes away when the work is done."""
+    """Return a progress bar on standard error that disappears at the end."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -44,14 +44,14 @@ def progress_bar() -> Progress:
 
 
 def refuse(error: Exception) -> NoReturn:
-    """End the command with exit code 2 and one sentence on what is wrong with its options."""
+    """End the command with exit code 2 and the sentence of an error."""
     raise typer.BadParameter(printable(error)) from error
 
 
 def require_packages(what: str, extra: str, *packages: str) -> None:
-    """Refuse to start if a package is missing, before any work starts; `extra` is what brings them.
+    """Refuse to start if a package is missing; `extra` is the extra that installs the packages.
 
-    Nothing is on an index, so the sentence is right for a clone.
+    Steelyard is on no package index, so the sentence explains the installation from a clone.
     """
     for package in packages:
         if find_spec(package) is None:
@@ -60,10 +60,10 @@ def require_packages(what: str, extra: str, *packages: str) -> None:
 
 
 def examples(*commands: str) -> str:
-    r"""The end of a help page: commands to copy, each in a line of its own.
+    r"""Return the end of a help page: commands to copy, each in its own line.
 
-    Typer joins lines unless an empty one is between them. A command of more than 78 characters
-    would be cut in two on a terminal of 80.
+    Typer joins lines unless an empty line separates them. A command of more than 78 characters
+    would be wrapped on a terminal of 80 columns.
 
     >>> examples("steelyard demo")
     'Example:\n\n[bold]steelyard demo[/bold]'
@@ -73,8 +73,8 @@ def examples(*commands: str) -> str:
 
 
 def numbers(name: str, text: str) -> list[float]:
-    """The numbers of a text such as 1,2.5,1."""
+    """Parse numbers that are separated by commas, such as 1,2.5,1."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise ValueError(f"{name} must be numbers with commas between, got {text!r}") from None
+        raise ValueError(f"{name} must be numbers separated by commas, got {text!r}") from None

@@ -1,4 +1,4 @@
-"""`steelyard dashboard`: a page that shows who is slow, and what happens about it."""
+"""`steelyard dashboard`: a page with the workers of a stream and the moves between them."""
 
 import signal
 import threading
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 
 _PORT = 5006
 _PER_SECOND = 2.5
-"""Slots of a simulation that is played."""
+"""Slots of a simulated run that are shown in a second."""
 _LONGEST = 60.0
-"""Seconds in which all slots of a simulation are played."""
+"""Longest time in which a simulated run is shown, in seconds."""
 
 
 def dashboard(
-    control: Annotated[str | None, option(INPUT, "Follow the stream of this control path.")] = None,
+    control: Annotated[str | None, option(INPUT, "Control path of the stream to follow.")] = None,
     replay: Annotated[
-        str | None, option(INPUT, "Show a run that is over: history.jsonl or control path.")
+        str | None, option(INPUT, "history.jsonl or control path of a run to replay.")
     ] = None,
-    port: Annotated[int, option(PAGE, "0: any free one.")] = _PORT,
-    address: Annotated[str, option(PAGE, "What to listen on.")] = "127.0.0.1",
+    port: Annotated[int, option(PAGE, "Port of the page; 0: any free port.")] = _PORT,
+    address: Annotated[str, option(PAGE, "Address to listen on.")] = "127.0.0.1",
     public: Annotated[
-        bool, option(PAGE, "Let other machines see it, at such an address.", "--public")
+        bool, option(PAGE, "Allow an --address that other machines can reach.", "--public")
     ] = False,
     name: Annotated[
-        list[str] | None, option(PAGE, "With --public: a host name that browsers use.")
+        list[str] | None, option(PAGE, "Another host name of the page, with --public.")
     ] = None,
-    open_browser: Annotated[bool, option(PAGE, "Open a browser.", "--open")] = False,
+    open_browser: Annotated[bool, option(PAGE, "Open the page in a browser.", "--open")] = False,
 ) -> None:
-    """Show a stream's workers on a page, live or afterwards. Ctrl-C stops it.
+    """Show the workers of a stream on a page, live or afterwards. Ctrl-C stops it.
 
-    Without --control and --replay a short simulated run is played.
+    Without --control and --replay the page shows a short simulated run.
     """
     if control is not None and replay is not None:
-        refuse(ValueError("control and replay exclude each other: follow a stream, or replay"))
+        refuse(ValueError("pass either --control or --replay, not both"))
     require_bokeh()
     try:
         require_port("port", port)
@@ -74,7 +74,7 @@ def _run(control: str | None, replay: str | None) -> "ShownRun":
 
 
 def paced_run(name: str, slots: "Sequence[Slot]") -> "ShownRun":
-    """A simulated run that is shown as if it ran now."""
+    """Return a simulated run that is shown slot by slot, like a live one."""
     from steelyard.dashboard.runs import Paced, ShownRun
 
     per_second = max(_PER_SECOND, len(slots) / _LONGEST)
@@ -82,12 +82,12 @@ def paced_run(name: str, slots: "Sequence[Slot]") -> "ShownRun":
 
 
 def require_bokeh() -> None:
-    """Refuse to start without Bokeh, before anything starts."""
+    """Refuse to start without Bokeh."""
     require_packages("the page", "dashboard", "bokeh")
 
 
 def check_page(*, ui: bool, ui_port: int) -> None:
-    """Refuse a page that cannot be shown, before anything starts."""
+    """Check the options of the page before any work starts."""
     if ui:
         require_bokeh()
     try:
@@ -95,18 +95,18 @@ def check_page(*, ui: bool, ui_port: int) -> None:
     except ValueError as error:
         refuse(error)
     if ui_port and not ui:
-        refuse(ValueError("ui-port needs --ui, the page that it is for"))
+        refuse(ValueError("ui-port needs --ui"))
 
 
 def start_page(runs: "Sequence[ShownRun]", port: int) -> "DashboardServer":
-    """Start a server of the page beside a command, and print its address."""
+    """Start a server for the page of a running command, and print its address."""
     server = _start_server(runs, port, "127.0.0.1", public=False, names=[])
     _print_address(server, public=False)
     return server
 
 
 def wait_for_interrupt() -> None:
-    """Keep serving until somebody presses Ctrl-C."""
+    """Wait until the user presses Ctrl-C."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         threading.Event().wait()
@@ -131,6 +131,7 @@ def _print_address(server: "DashboardServer", *, public: bool) -> None:
     console.print(f"The page is {server.url} (Ctrl-C stops it)", soft_wrap=True)
     if public:
         warning = (
-            f"There is no authentication: all who can reach {server.address} see it, keys included"
+            "There is no authentication: everyone who can reach "
+            f"{server.address} can see the page and its keys"
         )
         error_console.print(warning, style="yellow", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`steelyard demo`: the main job on this machine."""
+"""`steelyard demo`: count a skewed stream with slow workers on this machine."""
 
 import tempfile
 from contextlib import ExitStack
@@ -23,25 +23,26 @@ def demo(
     skew: Skew = 1.2,
     messages: Annotated[int, option(INPUT, "Messages in a micro-batch.")] = 300_000,
     batches: Annotated[
-        int, option(INPUT, "Micro-batches of consistent grouping; half as many of the other.")
+        int, option(INPUT, "Micro-batches of consistent grouping; key grouping gets half.")
     ] = 7,
-    workers: Annotated[int, option(CLUSTER, "Workers.")] = 8,
+    workers: Annotated[int, option(CLUSTER, "Number of workers.")] = 8,
     slow: Annotated[int, option(CLUSTER, "Number of slow workers.")] = 2,
-    speed: Annotated[float, option(CLUSTER, "Speed of the slow ones; the others have 1.")] = 0.3,
-    html: Annotated[Path, option(OUTPUT, "The page to write, with figures.")] = Path(
+    speed: Annotated[float, option(CLUSTER, "Speed of a slow worker; others have 1.")] = 0.3,
+    html: Annotated[Path, option(OUTPUT, "Write a page with figures.")] = Path(
         "steelyard-demo.html"
     ),
     ui: Ui = False,
     ui_port: UiPort = 0,
 ) -> None:
-    """Count a skewed stream on Spark by workers of which some are slow, in two ways.
+    """Compare key grouping with consistent grouping on a skewed stream with slow workers.
 
-    First every key goes where its hash says (key grouping), then consistent grouping learns who
-    can do how much. Workers sleep for the time that a message would take.
+    Spark counts the same stream twice on this machine. Key grouping sends each key to the worker
+    of its hash; consistent grouping learns hot keys and slow workers. Workers sleep for the service
+    time of each message.
     """
     needed = ("pyspark", "pandas", "numba", "matplotlib", "jinja2")
     require_packages("the demo", "spark,simulate", *needed)
-    from steelyard.deployment.demo import STRATEGIES, DemoSettings
+    from steelyard.deployment.demo import DEMO_STRATEGIES, DemoSettings
 
     check_page(ui=ui, ui_port=ui_port)
     try:
@@ -53,7 +54,7 @@ def demo(
         refuse(error)
     both = (max(2, batches // 2), batches)
     with ExitStack() as page:
-        seen: dict[str, list[Slot]] = {name: [] for name in STRATEGIES}
+        seen: dict[str, list[Slot]] = {strategy.title: [] for strategy in DEMO_STRATEGIES}
         if ui:
             page.enter_context(start_page(_runs_on_page(seen), ui_port))
         runs, keys = _run_both(setting, both, seen)
@@ -65,7 +66,7 @@ def demo(
 def _run_both(
     setting: "DemoSettings", batches: tuple[int, int], seen: "dict[str, list[Slot]]"
 ) -> "tuple[list[DemoRun], float]":
-    """Run it on a Spark of its own; who watches finds the slots so far in `seen`."""
+    """Run both strategies on a new Spark session; append each slot to `seen` when it ends."""
     from steelyard.deployment.demo import compare
     from steelyard.spark.session import STATE_IN_ROCKSDB, session
 
@@ -77,7 +78,7 @@ def _run_both(
             starting = session("steelyard demo", master, STATE_IN_ROCKSDB, log)
             spark = cleaning.enter_context(starting)
         progress = cleaning.enter_context(progress_bar())
-        bar = progress.add_task("Making the stream", total=sum(batches))
+        bar = progress.add_task("Generating the stream", total=sum(batches))
 
         def watch(name: str, slot: "Slot") -> None:
             seen[name].append(slot)
@@ -88,7 +89,7 @@ def _run_both(
 
 
 def _runs_on_page(seen: "dict[str, list[Slot]]") -> "list[ShownRun]":
-    """Both ways side by side; with key grouping there is nothing that could move."""
+    """Return both runs for the dashboard; key grouping has no virtual workers to show."""
     from steelyard.dashboard.runs import Finished, ShownRun
 
     first, last = seen
@@ -99,44 +100,45 @@ def _runs_on_page(seen: "dict[str, list[Slot]]") -> "list[ShownRun]":
 
 
 def _print_results(runs: "list[DemoRun]", keys: float, html: Path) -> None:
-    """The table, what is in it, and the page with the figures."""
+    """Print the table and its explanation, and write the page with the figures."""
     from steelyard.report.demo import demo_page
 
     setting = runs[0].setting
     console.print(_table(runs, keys))
     first, last = runs
     console.print(
-        f"{setting.workers} workers, {setting.slow} of them at {setting.speed:.0%} of the others' "
-        f"speed; together they can count {setting.limit:,.0f} messages a second.",
+        f"{setting.workers} workers, {setting.slow} of them with {setting.speed:.0%} of the "
+        f"others' speed; their total capacity is {setting.limit:,.0f} messages/s.",
         style="dim",
     )
     console.print(
-        "used: of what all workers can do, while the busiest is busy · imbalance: how much longer "
-        "the busiest worker takes than the mean · latency: from the start of a micro-batch · "
-        "copies: workers that hold a key, on average",
+        "efficiency: work done, as a share of the work that all workers could have done in the "
+        "same time · latency: from the start of a micro-batch · imbalance: longest busy time over "
+        "mean busy time, minus 1 · copies of a key: number of workers that hold it, on average",
         style="dim",
     )
     html.write_text(demo_page(runs, keys), "utf-8")
     times = last.throughput / first.throughput
     console.print(
-        f"Consistent grouping counts {times:.1f} times as much a second. "
+        f"Consistent grouping has {times:.1f} times the throughput of key grouping. "
         f"The page with the figures is {html}."
     )
 
 
 def _table(runs: "list[DemoRun]", keys: float) -> Table:
     setting = runs[0].setting
-    table = Table(title=f"{setting.messages:,} messages a micro-batch, Zipf {setting.skew:g}")
+    title = f"{setting.messages:,} messages per micro-batch, Zipf {setting.skew:g}"
+    table = Table(title=title)
     table.add_column("")
     for run in runs:
         table.add_column(run.name, justify="right", style="bold" if run is runs[-1] else None)
     rows = (
-        ("messages a second", [f"{run.throughput:,.0f}" for run in runs]),
-        ("used", [f"{run.used:.0%}" for run in runs]),
+        ("throughput (messages/s)", [f"{run.throughput:,.0f}" for run in runs]),
+        ("efficiency", [f"{run.efficiency:.0%}" for run in runs]),
         ("latency, median", [f"{run.p50:.1f} s" for run in runs]),
         ("latency, 99th percentile", [f"{run.p99:.1f} s" for run in runs]),
         ("imbalance", [f"{run.imbalance:.2f}" for run in runs]),
-        ("copies", [f"{run.copies(keys):.2f}" for run in runs]),
+        ("copies of a key", [f"{run.copies(keys):.2f}" for run in runs]),
     )
     for name, values in rows:
         table.add_row(name, *values)

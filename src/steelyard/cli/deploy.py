@@ -1,10 +1,11 @@
-"""`steelyard deploy`: the paper's deployment on Spark and Kafka, against what a user would pick."""
+"""`steelyard deploy`: the paper's deployment on Spark and Kafka, with other strategies."""
 
 import shutil
 import signal
 import sys
 import tempfile
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,59 +25,61 @@ if TYPE_CHECKING:
     from steelyard.deployment.grid_settings import GridSettings
     from steelyard.report.deployment_summary import SummaryRow
 
-_QUICK = {
-    "delays": (1.0,),
-    "strategies": ("kg", "sg", "cg-pull", "cg-delegated"),
-    "messages": 1_000_000,
-}
-
 
 def deploy(
     *,
-    messages: Annotated[int, option(INPUT, "In a topic: no run takes more.")] = 6_000_000,
+    messages: Annotated[
+        int, option(INPUT, "Messages in a topic, which limits every run.")
+    ] = 6_000_000,
     servers: Annotated[
-        str | None, option(INPUT, "A Kafka cluster to use; else a broker is started here.")
+        str | None, option(INPUT, "host:port of a Kafka cluster; a local broker if not given.")
     ] = None,
     data: Annotated[
         Path | None,
-        option(INPUT, "Folder with sotu_words.parquet; ../shared/data where that is there."),
+        option(INPUT, "Folder with sotu_words.parquet; ../shared/data if it exists."),
     ] = None,
     schemes: Annotated[
-        str, option_values.strategies.option(GROUPING, "With commas between several: {choices}.")
+        str,
+        option_values.strategies.option(
+            GROUPING, "Strategies: {choices}; separate several with commas."
+        ),
     ] = "all",
-    workers: Annotated[int, option(CLUSTER, "Workers; a quarter of them are slow.")] = 24,
+    workers: Annotated[int, option(CLUSTER, "Number of workers; a quarter is slow.")] = 24,
     delays: Annotated[
-        str, option(CLUSTER, "Milliseconds that a message takes, with commas between.")
+        str, option(CLUSTER, "Service times in milliseconds, separated by commas.")
     ] = "0.1,0.3,1",
     hetero: Annotated[
-        bool, option(CLUSTER, "Only clusters some of whose workers are slow.", "--hetero")
+        bool, option(CLUSTER, "Run only clusters with slow workers.", "--hetero")
     ] = False,
     repetitions: Annotated[
         int,
-        option(RUN, "Draws of slow workers; two more at the longest delay. Asides run once."),
+        option(RUN, "Draws of slow workers; two more at the longest delay."),
     ] = 3,
     quick: Annotated[
-        bool, option(RUN, "Slow workers, 1 ms, four ways, once: in ten minutes.", "--quick")
+        bool, option(RUN, "Four strategies at 1 ms with slow workers: ten minutes.", "--quick")
     ] = False,
-    out: Annotated[Path, option(OUTPUT, "Folder for results.csv, figures and the page.")],
+    out: Annotated[Path, option(OUTPUT, "Folder for results.csv, figures and a page.")],
 ) -> None:
-    """Measure ways to group a stream on a cluster of which some machines are slow.
+    """Measure grouping strategies on a cluster with slow workers.
 
-    Words come from Kafka, workers sleep for the time that a message takes. Throughput is what each
-    way can do at most, latency is at 80 % of what key grouping's workers can do (so it needs kg).
-    Real words are counted too if they are there and 1,000,000 messages are asked for. A run that
-    was stopped goes on where it was.
+    Workers count words from Kafka and sleep for the service time of each message. Throughput is
+    measured at saturation, latency at 80 % of key grouping's throughput (so it needs kg). Real
+    words are counted too if their file exists and --messages is at least 1,000,000. The same
+    command resumes an interrupted experiment.
     """
     needed = ("pyspark", "pandas", "numba", "confluent_kafka", "matplotlib", "jinja2")
     require_packages("the deployment", "deploy", *needed)
+    from steelyard.deployment.deployed_strategies import STRATEGIES, strategy_named
     from steelyard.deployment.grid_plan import planned
-    from steelyard.deployment.grid_settings import STRATEGIES, GridSettings
+    from steelyard.deployment.grid_settings import GridSettings
     from steelyard.deployment.run_results import ResultTable
 
     try:
         require_servers("servers", servers)
         require_no_file("out", out)
-        chosen = STRATEGIES if schemes == "all" else tuple(map(str.strip, schemes.split(",")))
+        chosen = STRATEGIES
+        if schemes != "all":
+            chosen = tuple(strategy_named(name.strip()) for name in schemes.split(","))
         setting = GridSettings(
             workers=workers,
             delays=tuple(numbers("delays", delays)),
@@ -87,7 +90,7 @@ def deploy(
             homogeneous=not hetero,
         )
         if quick:
-            setting = _quick_settings(setting, schemes)
+            setting = _quick_settings(setting, all_strategies=schemes == "all")
         real = _real_words(data)
         names = ["tw"] if quick or real is None or messages < 1_000_000 else ["tw", "sotu_words"]
         runs = planned(setting, names)
@@ -119,16 +122,16 @@ def _run(
     servers: str | None,
     data: "dict[str, Path | None]",
 ) -> Exception | None:
-    """Run what is missing; return the failure that ended it.
+    """Run all runs without a result; return the failure that ended them, if any.
 
-    What was measured until then is kept, and the logs are in the folder.
+    After a failure the folder has the results so far, and the logs.
     """
     from steelyard.deployment.broker import delete, running_broker
     from steelyard.deployment.grid import Grid
     from steelyard.deployment.word_streams import load_words
     from steelyard.spark.failures import failures_told, sentence_of
 
-    # Whoever ends it in the middle leaves no broker behind, and nobody paused.
+    # Signals become exceptions, so that the broker stops and paused executors run again.
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))
     with ExitStack() as cleaning:
@@ -139,8 +142,8 @@ def _run(
 
         def watch(run: "GridRun", slot: "Slot") -> None:
             rate = slot.messages / slot.seconds if slot.seconds else 0.0
-            what = {"no": "alike", "sleep": "some slow"}.get(run.hetero, run.hetero)
-            progress.update(bar, description=f"{run.strategy}, {what}: {rate:,.0f} messages/s")
+            kind = {"no": "equal speeds", "sleep": "some slow"}.get(run.hetero, run.hetero)
+            progress.update(bar, description=f"{run.strategy.name}, {kind}: {rate:,.0f} messages/s")
 
         try:
             address = cleaning.enter_context(running_broker(servers, scratch / "broker"))
@@ -162,14 +165,19 @@ def _run(
     return None
 
 
-def _quick_settings(setting: "GridSettings", schemes: str) -> "GridSettings":
-    from dataclasses import replace
-
-    less = {**_QUICK, "messages": min(setting.messages, 1_000_000)}
-    if schemes != "all":
-        less["strategies"] = setting.strategies
-    less |= {"repetitions": 1, "choices": 1, "homogeneous": False, "thorough": False}
-    return replace(setting, seconds=10.0, **less)  # type: ignore[arg-type]
+def _quick_settings(setting: "GridSettings", *, all_strategies: bool) -> "GridSettings":
+    quick = [strategy for strategy in setting.strategies if strategy.is_quick]
+    return replace(
+        setting,
+        delays=(1.0,),
+        strategies=quick if all_strategies else setting.strategies,
+        messages=min(setting.messages, 1_000_000),
+        seconds=10.0,
+        repetitions=1,
+        choices=1,
+        homogeneous=False,
+        thorough=False,
+    )
 
 
 def _real_words(data: Path | None) -> Path | None:
@@ -177,20 +185,25 @@ def _real_words(data: Path | None) -> Path | None:
     if (folder / "sotu_words.parquet").exists():
         return folder
     if data is not None:
-        raise ValueError(f"data: there is no sotu_words.parquet in {str(data)!r}")
+        raise ValueError(f"data: {str(data)!r} has no file sotu_words.parquet")
     return None
 
 
 def _tables(lines: "list[SummaryRow]", setting: "GridSettings") -> Group:
-    """A table for each kind of cluster, which a terminal of 80 columns has room for."""
-    names = ("by", "delay", "messages/s", "clock", "at work", "p99", "x KG", "copies")
+    """Return a table for each kind of cluster, for a terminal of 80 columns."""
+    names = ("scheme", "delay", "messages/s", "efficiency", "processing", "p99", "x KG", "copies")
     tables = []
     for cluster, own in groupby(lines, lambda line: line.cluster):
         title = f"{setting.workers} workers, {cluster}"
         table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0))
         for name in names:
-            table.add_column(name, justify="left" if name == "by" else "right", no_wrap=True)
+            table.add_column(name, justify="left" if name == "scheme" else "right", no_wrap=True)
         for line in own:
             table.add_row(*line.cells())
         tables.append(table)
-    return Group(*tables, "Of the limit: by the clock, and while workers work (lowest-highest).")
+    notes = (
+        "efficiency: throughput as a share of the total capacity, in wall-clock time",
+        "processing: the same while workers process messages (lowest-highest)",
+        "x KG: speedup over key grouping · copies: workers that hold a key, on average",
+    )
+    return Group(*tables, *notes)

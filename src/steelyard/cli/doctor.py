@@ -1,4 +1,4 @@
-"""`steelyard doctor`: is my data skewed, what would that cost, what should I do?"""
+"""`steelyard doctor`: find out whether data is skewed, how much it costs, and how to fix it."""
 
 import tempfile
 from contextlib import ExitStack
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from steelyard.doctor import Examination
 
 _NO_DATA = (
-    "data: name a file, a folder or a table to examine, "
+    "data must be a file, a folder or a table to examine, "
     "as in: steelyard doctor visits.parquet --key page"
 )
 
@@ -43,42 +43,42 @@ def doctor(
         list[str] | None,
         typer.Argument(
             metavar="DATA",
-            help="A file, a folder, a pattern in quotes, or a table; none with kafka.",
+            help="File, folder, quoted pattern or table; nothing for Kafka.",
         ),
     ] = None,
     source: Annotated[
         str | None,
-        option_values.doctor_source.option(INPUT, "By the file's name if not given: {choices}."),
+        option_values.doctor_source.option(
+            INPUT, "Format; from the file name if not given: {choices}."
+        ),
     ] = None,
-    separator: Annotated[str, option(INPUT, "Between the fields of a CSV file.")] = ",",
-    multiline: Annotated[
-        bool, option(INPUT, "Fields of a CSV file may hold line breaks: slower.")
-    ] = False,
+    separator: Annotated[str, option(INPUT, "Separator of the fields of a CSV file.")] = ",",
+    multiline: Annotated[bool, option(INPUT, "Allow line breaks in CSV fields (slower).")] = False,
     servers: Servers = None,
     topic: Topic = None,
     messages: Annotated[
-        int, option(INPUT, "Approximate number of messages to take from a topic.")
+        int, option(INPUT, "Approximate number of messages to read from a topic.")
     ] = 1_000_000,
     key: Annotated[
         list[str] | None,
-        option(GROUPING, "Column of the key; more than once for several, user.id for a field."),
+        option(GROUPING, "Key column; repeat it for several, user.id is a nested field."),
     ] = None,
-    workers: Annotated[int, option(GROUPING, "Tasks that share the work.")] = 24,
+    workers: Annotated[int, option(GROUPING, "Number of workers (tasks).")] = 24,
     capacities: Annotated[
-        str | None, option(GROUPING, "How fast each is, if they differ: 2,1,1,0.5.")
+        str | None, option(GROUPING, "Relative speeds of the workers, such as 2,1,1,0.5.")
     ] = None,
     work: Annotated[
-        str, option_values.work.option(GROUPING, "What is done by key: {choices}.")
+        str, option_values.work.option(GROUPING, "Work on the rows of a key: {choices}.")
     ] = "python",
     time_column: Annotated[
-        str | None, option(GROUPING, "Column of times: do the hot keys change?", "--time")
+        str | None, option(GROUPING, "Time column, to see whether hot keys change.", "--time")
     ] = None,
     html: Annotated[Path | None, option(OUTPUT, "Write a page with figures.")] = None,
     as_json: Annotated[bool, option(OUTPUT, "Print JSON and nothing else.", "--json")] = False,
     master: Master = "local[*]",
     jars: Jars = None,
 ) -> None:
-    """Tell whether data is skewed by a key, what that costs, and what to do about it."""
+    """Find out whether data is skewed by a key, how much that costs, and how to fix it."""
     require_packages("the doctor", "doctor", "pyspark", "pandas", "numba")
     if html is not None:
         require_packages("the page", "simulate", "matplotlib", "jinja2")
@@ -106,10 +106,10 @@ def doctor(
         )
         names = key or (["key"] if chosen.kind == "kafka" else [])
         speeds = None if capacities is None else tuple(numbers("capacities", capacities))
-        Job(KindOfWork.named(work), tuple(names), workers, speeds)  # refuses bad settings
+        Job(KindOfWork.named(work), tuple(names), workers, speeds)  # raises for bad settings
         if master.startswith("local"):
             chosen.require_there()
-        _require(bool(names), "key: name the column by which rows belong together, with --key")
+        _require(bool(names), "key must be the column to group by: pass --key")
         _require(bool(separator), "separator must be at least one character, got ''")
         _require_topic_for(chosen.kind, servers, topic)
         require_folder_for("html", html)
@@ -164,17 +164,17 @@ def _write_page(found: "Examination", html: Path) -> None:
 
 
 def _single_path(data: list[str]) -> str | None:
-    """What is to be examined; a shell makes many files of a pattern without quotes."""
+    """Return the path to examine; a shell expands a pattern without quotes to many paths."""
     if len(data) > 1:
         raise ValueError(
-            f"data: one file or folder is examined, got {len(data)}; give their folder, or a "
-            "pattern in quotes, such as 'orders/*.parquet'"
+            f"data must be one file or folder, got {len(data)}; name their folder, or a pattern in "
+            "quotes, such as 'orders/*.parquet'"
         )
     return data[0] if data else None
 
 
 def _require_topic_for(kind: str, servers: str | None, topic: str | None) -> None:
-    """Refuse options of Kafka's for other data, where they would have no effect."""
+    """Refuse Kafka options for other data, because they would have no effect."""
     for name, value in (("servers", servers), ("topic", topic)):
         _require(value is None or kind == "kafka", f"{name} is for --source kafka, not for {kind}")
     require_servers("servers", servers)
@@ -199,7 +199,7 @@ def _show(found: "Examination", *, as_json: bool) -> None:
         show()
         show(section.question, style="bold cyan")
         for line in section.lines:
-            # Code is indented; the other line in color is that of Steelyard's own strategy.
+            # Code (which is indented) and the row of Steelyard's strategy are colored.
             is_code = section is sections[-1] and line.startswith("  ")
             style = "bold green" if is_code or line.startswith(ours) else ""
             show(f"  {line}".rstrip(), style=style)

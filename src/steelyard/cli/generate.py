@@ -1,4 +1,4 @@
-"""`steelyard generate`: a data set, made on Spark, as Parquet."""
+"""`steelyard generate`: write a data set of the paper as Parquet, with Spark."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,15 +12,15 @@ from steelyard.validation import require_whole
 def generate(
     name: Annotated[str, option_values.dataset.argument("Data set: {choices}.")],
     *,
-    fraction: Annotated[float, option(INPUT, "Part of the full size.")] = 1.0,
+    fraction: Annotated[float, option(INPUT, "Fraction of the full size.")] = 1.0,
     skew: SkewOfZipf = None,
     drift: Drift = None,
     seed: Seed = 0,
-    out: Annotated[Path, option(OUTPUT, "Folder to write; it must not be there yet.")],
-    partitions: Annotated[int | None, option(OUTPUT, "Files to write.")] = None,
+    out: Annotated[Path, option(OUTPUT, "Folder to write; it must not exist.")],
+    partitions: Annotated[int | None, option(OUTPUT, "Number of files.")] = None,
     master: Master = "local[*]",
 ) -> None:
-    """Write a data set of the paper as Parquet: message, time, key."""
+    """Write a data set of the paper as Parquet with the columns message, time and key."""
     require_packages("a data set as Parquet", "doctor", "pyspark", "numba")
     from steelyard import datasets
 
@@ -31,11 +31,11 @@ def generate(
     except ValueError as error:
         refuse(error)
     if out.exists():
-        refuse(ValueError(f"out: {str(out)!r} is there already; name another folder"))
+        refuse(ValueError(f"out: {str(out)!r} exists already; name another folder"))
     from steelyard.spark.generated_messages import write
     from steelyard.spark.session import session
 
-    status = error_console.status(f"Making {dataset.messages:,} messages")
+    status = error_console.status(f"Generating {dataset.messages:,} messages")
     with status, session("steelyard generate", master) as spark:
         write(spark, dataset, str(out), partitions)
     console.print(f"{dataset.messages:,} messages of {name} are in {out}")

@@ -1,7 +1,7 @@
-"""Options with a fixed set of values: checked, completed by the shell and listed in the help.
+"""Options with a fixed set of values, which are checked, completed by the shell and listed in help.
 
-The values come from the code that understands them. They are loaded when an option is given, or
-when the help of its command is shown, so that importing the command line stays fast.
+The values come from the modules that use them. They are loaded only when an option is given or the
+help of its command is shown, so that importing the command line stays fast.
 """
 
 import inspect
@@ -31,18 +31,18 @@ class Choices:
     """The name of the value in error messages."""
     load: Callable[[], Iterable[str]]
     separator: str | None = None
-    """What separates values, if one option takes several."""
+    """The separator of values, if one option takes several."""
 
     def option(self, panel: str, text: str, *names: str) -> Any:
-        """Declare an option; `{choices}` in the text of its help becomes the list."""
+        """Declare an option; `{choices}` in its help becomes the list of values."""
         return typer.Option(*names, help=text, rich_help_panel=panel, **self._behavior)
 
     def argument(self, text: str, **more: Any) -> Any:
-        """Declare an argument; `{choices}` in the text of its help becomes the list."""
+        """Declare an argument; `{choices}` in its help becomes the list of values."""
         return typer.Argument(help=text, **self._behavior, **more)
 
     def names(self) -> tuple[str, ...]:
-        """Return all values; none if a package that is needed to know them is not installed."""
+        """Return all values, or none if the package that defines them is not installed."""
         try:
             return tuple(self.load())
         except ImportError:
@@ -51,7 +51,8 @@ class Choices:
     def require(self, value: str) -> None:
         """Refuse a value that is not one of the choices.
 
-        Without the package that knows them every value passes: the command refuses to start then.
+        If the package that defines the choices is missing, every value passes, because the command
+        itself refuses to start.
         """
         known = self.names()
         for part in value.split(self.separator) if self.separator else [value]:
@@ -61,7 +62,7 @@ class Choices:
                 )
 
     def check(self, context: typer.Context, parameter: typer.CallbackParam, given: Any) -> Any:
-        """Refuse bad values that are on the command line, and return the good ones."""
+        """Refuse bad values from the command line, and return the given value."""
         source = context.get_parameter_source(parameter.name or "")
         if source is not None and source.name == "COMMANDLINE" and not context.resilient_parsing:
             for value in [given] if isinstance(given, str) else given:
@@ -69,7 +70,7 @@ class Choices:
         return given
 
     def complete(self, incomplete: str) -> list[str]:
-        """Return what a shell can offer for the beginning of a value."""
+        """Return the completions of an incomplete value for a shell."""
         before = ""
         if self.separator and self.separator in incomplete:
             before = incomplete.rpartition(self.separator)[0] + self.separator
@@ -97,7 +98,7 @@ class AggregatorChoices(Choices):
 
 
 class CommandWithChoices(TyperCommand):
-    """A command whose help lists the choices of its options, and fits every width."""
+    """A command whose help lists the choices of its options, for terminals of any width."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -108,7 +109,7 @@ class CommandWithChoices(TyperCommand):
             if (choices := _choices_of(parameter)) is not None
         }
         self._templates = {name: self._parameter(name).help for name in self.choices}
-        for name, template in self._templates.items():  # shells show it beside the option
+        for name, template in self._templates.items():  # shells show this text
             self._parameter(name).help = template.replace(": {choices}", "")
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -204,13 +205,13 @@ def _experiments() -> Iterable[str]:
 
 
 def _strategies() -> Iterable[str]:
-    from steelyard.deployment.grid_settings import STRATEGIES
+    from steelyard.deployment.deployed_strategies import STRATEGIES
 
-    return ("all", *STRATEGIES)
+    return ("all", *(strategy.name for strategy in STRATEGIES))
 
 
 PLACEMENTS = ("pull", "delegated")
-"""Where the workers of a stream run: in any task, or where their state is."""
+"""Where the workers of a stream run: in any free task slot, or where their state is."""
 
 stream_source = Choices("source", _stream_sources)
 sink = Choices("sink", _sinks)

@@ -1,4 +1,4 @@
-"""Options that several commands have, and the panels in which the help shows them."""
+"""Options that several commands share, and the panels of the help."""
 
 from typing import Annotated, Any
 
@@ -15,19 +15,17 @@ SPARK = "Spark"
 
 
 def option(panel: str, text: str, *names: str) -> Any:
-    """Declare an option in a panel of the help; without names its parameter names it."""
+    """Declare an option in a panel of the help; by default the parameter names the option."""
     return typer.Option(*names, help=text, rich_help_panel=panel)
 
 
-Servers = Annotated[str | None, option(INPUT, "Kafka's host:port to read from.")]
-Topic = Annotated[str | None, option(INPUT, "Kafka's topic to read.")]
-Seed = Annotated[int, option(INPUT, "Another seed gives another stream.")]
-Skew = Annotated[float, option(INPUT, "Zipf exponent of the keys: 0 is uniform.")]
-SkewOfZipf = Annotated[float | None, option(INPUT, "Zipf exponent, of zf.")]
-Drift = Annotated[
-    int | None, option(INPUT, "Number of messages after which other keys become hot.")
-]
-Master = Annotated[str, option(SPARK, "Where Spark runs.")]
-Jars = Annotated[str | None, option(SPARK, "Jars for Spark, such as Kafka's, with commas between.")]
-Ui = Annotated[bool, option(OUTPUT, "Show it live on a page, on this machine.", "--ui")]
-UiPort = Annotated[int, option(OUTPUT, "Of that page; 0: any free one.")]
+Servers = Annotated[str | None, option(INPUT, "host:port of the Kafka servers to read from.")]
+Topic = Annotated[str | None, option(INPUT, "Kafka topic to read.")]
+Seed = Annotated[int, option(INPUT, "Seed of the random stream.")]
+Skew = Annotated[float, option(INPUT, "Zipf exponent of the keys; 0 is uniform.")]
+SkewOfZipf = Annotated[float | None, option(INPUT, "Zipf exponent of the data set zf.")]
+Drift = Annotated[int | None, option(INPUT, "Messages after which other keys become hot.")]
+Master = Annotated[str, option(SPARK, "Master URL of Spark.")]
+Jars = Annotated[str | None, option(SPARK, "Jars such as Kafka's, separated by commas.")]
+Ui = Annotated[bool, option(OUTPUT, "Show the workers live on a local page.", "--ui")]
+UiPort = Annotated[int, option(OUTPUT, "Port of that page; 0: any free port.")]

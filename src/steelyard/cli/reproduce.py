@@ -1,4 +1,4 @@
-"""`steelyard reproduce`: figures of the paper, as Spark jobs."""
+"""`steelyard reproduce`: reproduce figures of the paper with Spark jobs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,20 +19,20 @@ def reproduce(
         ),
     ] = None,
     data: Annotated[
-        Path | None, option(INPUT, "Folder with real streams; ../shared/data where that is there.")
+        Path | None, option(INPUT, "Folder with real streams; ../shared/data if it exists.")
     ] = None,
-    scale: Annotated[float, option(RUN, "Part of the full size: 0.02 takes minutes.")] = 1.0,
-    listing: Annotated[bool, option(RUN, "Show the experiments.", "--list")] = False,
+    scale: Annotated[float, option(RUN, "Fraction of the full size; 0.02 takes minutes.")] = 1.0,
+    listing: Annotated[bool, option(RUN, "List the experiments.", "--list")] = False,
     out: Annotated[Path, option(OUTPUT, "Folder for tables, figures and the report.")] = Path(
         "reproduction"
     ),
     master: Annotated[
-        str, option(SPARK, "Where Spark runs; its Python needs steelyard.")
+        str, option(SPARK, "Master URL of Spark; executors need steelyard.")
     ] = "local[*]",
 ) -> None:
-    """Reproduce figures of the paper: tables, pictures, and a page with what agrees.
+    """Reproduce figures of the paper, and compare them with its claims.
 
-    A run that was stopped goes on where it was.
+    The folder gets tables, figures and a page. The same command resumes an interrupted run.
     """
     needed = ["pandas", "numba"] + ([] if listing else ["pyspark", "matplotlib", "jinja2"])
     require_packages("a reproduction", "reproduce", *needed)
@@ -66,7 +66,7 @@ def reproduce(
         bar = progress.add_task("Simulating", total=total)
         run(spark, chosen, out, size, lambda done: progress.advance(bar, done))
     with progress_bar() as progress:
-        # The page shows all that the folder has, not what was asked for last.
+        # The page shows all results in the folder, not only those of this command.
         results = finished(out, size, experiments.names())
         drawing = progress.add_task("Drawing", total=len(results))
         claims = write_report(results, out, scale, lambda: progress.advance(drawing))
@@ -83,5 +83,5 @@ def _real_streams(data: Path | None) -> Path | None:
         usual = Path("../shared/data")
         return usual.resolve() if usual.is_dir() else None
     if not data.is_dir():
-        raise ValueError(f"data must be a folder, there is none at {str(data)!r}")
+        raise ValueError(f"data must be an existing folder, got {str(data)!r}")
     return data.resolve()

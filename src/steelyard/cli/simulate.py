@@ -1,4 +1,4 @@
-"""`steelyard simulate`: one configuration, from flags or a file."""
+"""`steelyard simulate`: simulate one configuration, from options or a file."""
 
 import math
 from pathlib import Path
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 _MEASURES = (
     ("messages", "messages", ",.0f"),
-    ("imbalance", "imbalance: most loaded over the mean, less 1", ".4f"),
-    ("memory", "memory: keys on all workers, per key", ".3f"),
-    ("hottest_copies", "workers that hold the hottest key", ",.0f"),
-    ("latency_mean", "mean latency, s", ",.3g"),
-    ("latency_p50", "median latency, s", ",.3g"),
-    ("latency_p99", "99th percentile, s", ",.3g"),
-    ("queue_length_max", "longest queue, messages", ",.0f"),
+    ("imbalance", "imbalance: largest load over mean load, minus 1", ".4f"),
+    ("memory", "copies of a key, on average", ".3f"),
+    ("hottest_copies", "copies of the hottest key", ",.0f"),
+    ("latency_mean", "latency, mean (s)", ",.3g"),
+    ("latency_p50", "latency, median (s)", ",.3g"),
+    ("latency_p99", "latency, 99th percentile (s)", ",.3g"),
+    ("queue_length_max", "largest queue length (messages)", ",.0f"),
     ("moves", "virtual workers moved", ",.0f"),
     ("signals", "signals received", ",.0f"),
-    ("slots_to_converge", "slots until nobody is above 95 %", ".0f"),
+    ("slots_to_converge", "slots until no utilization is above 95 %", ".0f"),
     ("aggregation", "partial results sent to be merged", ",.0f"),
 )
 
@@ -51,66 +51,66 @@ _NOT_SETTINGS = ("config", "plot", "csv", "ui", "ui_port")
 def simulate(
     context: typer.Context,
     config: Annotated[
-        Path | None, typer.Argument(help="A TOML file with settings named like the flags.")
+        Path | None, typer.Argument(help="TOML file with settings named like the options.")
     ] = None,
     dataset: Annotated[str, option_values.dataset.option(INPUT, "Data set: {choices}.")] = "wp",
-    fraction: Annotated[float, option(INPUT, "Part of the data set.")] = 0.05,
+    fraction: Annotated[float, option(INPUT, "Fraction of the data set.")] = 0.05,
     skew: SkewOfZipf = None,
     drift: Drift = None,
     seed: Seed = 0,
-    input: Annotated[  # noqa: A002 - the flag's name
-        str | None, option(INPUT, "A file or folder of messages instead.")
+    input: Annotated[  # noqa: A002 - the option's name
+        str | None, option(INPUT, "File or folder of messages instead of a data set.")
     ] = None,
     format: Annotated[  # noqa: A002
         str | None, option_values.message_format.option(INPUT, "Format of the input: {choices}.")
     ] = None,
-    key: Annotated[str | None, option(INPUT, "Key column of csv and parquet.")] = None,
-    time: Annotated[str | None, option(INPUT, "Time column of csv and parquet.")] = None,
+    key: Annotated[str | None, option(INPUT, "Key column of CSV and Parquet files.")] = None,
+    time: Annotated[str | None, option(INPUT, "Time column of CSV and Parquet files.")] = None,
     on_malformed: Annotated[
         str,
-        option_values.on_malformed.option(
-            INPUT, "What to do with lines that are no messages: {choices}."
-        ),
+        option_values.on_malformed.option(INPUT, "How to handle malformed lines: {choices}."),
     ] = "stop",
     scheme: Annotated[
         str, option_values.scheme.option(GROUPING, "Grouping scheme: {choices}.")
     ] = "cg",
-    epsilon: Annotated[float | None, option(GROUPING, "Slack of cg, porc, ch and plans.")] = None,
-    virtual_workers: Annotated[int, option(GROUPING, "Per worker; 0: none, but 100 for cg.")] = 0,
+    epsilon: Annotated[
+        float | None, option(GROUPING, "Allowed excess load of cg, porc, ch and plans.")
+    ] = None,
+    virtual_workers: Annotated[
+        int, option(GROUPING, "Virtual workers per worker; 0: none, or 100 for cg.")
+    ] = 0,
     rules: Annotated[
-        str, option_values.rules.option(GROUPING, "Rules of delegation: {choices}.")
+        str, option_values.rules.option(GROUPING, "Delegation rules: {choices}.")
     ] = "steady",
-    sources: Annotated[int, option(GROUPING, "Sources, each with its own state.")] = 1,
-    workers: Annotated[int, option(CLUSTER, "Machines.")] = 10,
-    fast: Annotated[int, option(CLUSTER, "Number of faster machines.")] = 0,
-    times: Annotated[float, option(CLUSTER, "How many times faster these are.")] = 1.0,
+    sources: Annotated[int, option(GROUPING, "Number of sources, each with its own state.")] = 1,
+    workers: Annotated[int, option(CLUSTER, "Number of workers.")] = 10,
+    fast: Annotated[int, option(CLUSTER, "Number of fast workers.")] = 0,
+    times: Annotated[float, option(CLUSTER, "Speed of a fast worker; others have 1.")] = 1.0,
     speeds: Annotated[
-        str | None, option(CLUSTER, "Instead: one number for each machine, as in 5,1,1,1.")
+        str | None, option(CLUSTER, "Speeds of all workers instead, such as 5,1,1,1.")
     ] = None,
     then: Annotated[
         list[str] | None,
-        option(CLUSTER, "A change of speeds: 5,4@600000 is 5 machines, 4 times, from a message."),
+        option(CLUSTER, "Change speeds: 5,4@600000 is --fast 5 --times 4 from that message."),
     ] = None,
     service: Annotated[
         str, option_values.service.option(CLUSTER, "Service time of a message: {choices}.")
     ] = "deterministic",
-    load: Annotated[float, option(RUN, "Of what all machines can do.")] = 0.8,
+    load: Annotated[float, option(RUN, "Arrival rate, as a fraction of the total capacity.")] = 0.8,
     overload: Annotated[bool, option(RUN, "Allow a load above 1.")] = False,
     slots: Annotated[
-        int, option(RUN, "Reports of each worker; 0: one per 4,000 messages, at most 1,440.")
+        int, option(RUN, "Number of slots; 0: one per 4,000 messages, at most 1,440.")
     ] = 0,
-    quiet: Annotated[int, option(RUN, "Slots at the start without reports.")] = 0,
-    period: Annotated[int, option(RUN, "Slots between aggregations; 0: none.")] = 0,
-    plot: Annotated[
-        Path | None, option(OUTPUT, f"Write its figure: {', '.join(_FIGURES)}.")
-    ] = None,
-    csv: Annotated[Path | None, option(OUTPUT, "Write all numbers in long form.")] = None,
+    quiet: Annotated[int, option(RUN, "Slots at the start without signals.")] = 0,
+    period: Annotated[int, option(RUN, "Slots between aggregations; 0: no aggregation.")] = 0,
+    plot: Annotated[Path | None, option(OUTPUT, f"Write a figure ({', '.join(_FIGURES)}).")] = None,
+    csv: Annotated[Path | None, option(OUTPUT, "Write all numbers, one per row.")] = None,
     ui: Ui = False,
     ui_port: UiPort = 0,
 ) -> None:
-    """Simulate one grouping on one cluster and say what came of it.
+    """Simulate one grouping scheme on one cluster, and print its measures.
 
-    Flags win over the file.
+    Options override the settings of the file.
     """
     require_packages("a simulation", "simulate", "pandas", "numba")
     if plot is not None:
@@ -133,7 +133,7 @@ def simulate(
         if speeds is not None:
             given["speeds"] = numbers("speeds", speeds)
         options = SimulateOptions.of({**(SimulateOptions.read(config) if config else {}), **given})
-        with error_console.status("Making the stream"):
+        with error_console.status("Loading the stream"):
             configuration = options.configuration()
         with error_console.status(f"Simulating {configuration.stream.messages:,} messages"):
             outcome = simulated(configuration)
@@ -151,7 +151,7 @@ def simulate(
     if csv is not None:
         results.table[COLUMNS].to_csv(csv, index=False)
     if ui:
-        with error_console.status("Making the page"):
+        with error_console.status("Preparing the page"):
             run = paced_run(configuration.title, _slots(configuration, outcome))
         with start_page([run], ui_port):
             wait_for_interrupt()
@@ -167,7 +167,7 @@ def _check_files(plot: Path | None, csv: Path | None) -> None:
         raise ValueError(f"plot must end in .png, .svg or .pdf, got {str(plot)!r}")
     for path in (plot, csv):
         if path is not None and not path.parent.is_dir():
-            raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into")
+            raise ValueError(f"{path.name!r}: the folder {str(path.parent)!r} does not exist")
 
 
 def _slots(configuration: "Configuration", outcome: "Outcome") -> "list[Slot]":

@@ -1,4 +1,4 @@
-"""`steelyard stream`: the main job, with its workers on the screen."""
+"""`steelyard stream`: aggregate a stream by key, and show its workers."""
 
 import signal
 import tempfile
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -40,79 +41,91 @@ if TYPE_CHECKING:
     from steelyard.spark.streaming.stream_output import RunningQuery
 
 _ROWS = 10
+"""Results that are shown."""
+
+_WORKER_COLUMNS = (
+    "worker",
+    "state",
+    "messages",
+    "share",
+    "utilization",
+    Text("virtual\nworkers"),
+    "keys",
+    "p50",
+    "p99",
+)
+"""Headers of the table of workers, which fits 80 columns."""
 
 
 def stream(  # noqa: PLR0915  # one option after the other, then one step after the other
     context: typer.Context,
     *,
     source: Annotated[
-        str, option_values.stream_source.option(INPUT, "Where messages come from: {choices}.")
+        str, option_values.stream_source.option(INPUT, "Source of the messages: {choices}.")
     ] = "rate",
     path: Annotated[str | None, option(INPUT, "Folder of files to read.")] = None,
     servers: Servers = None,
     topic: Topic = None,
-    rate: Annotated[int, option(INPUT, "Messages a second, of the rate source.")] = 1000,
+    rate: Annotated[int, option(INPUT, "Messages per second of the rate source.")] = 1000,
     files_per_batch: Annotated[
-        int | None, option(INPUT, "Files in a micro-batch; all new ones if not given.")
+        int | None, option(INPUT, "Files in a micro-batch; all new files if not given.")
     ] = None,
-    once: Annotated[bool, option(INPUT, "Stop when all that is there was read.")] = False,
-    key: Annotated[str, option(GROUPING, "Column, or SQL expression, of the key.")],
+    once: Annotated[bool, option(INPUT, "Stop after all available messages are read.")] = False,
+    key: Annotated[str, option(GROUPING, "Key column, or an SQL expression.")],
     agg: Annotated[
         list[str] | None,
-        option_values.aggregator.option(
-            GROUPING, "Aggregators, count if none is given: {choices}."
-        ),
+        option_values.aggregator.option(GROUPING, "Aggregators, count if not given: {choices}."),
     ] = None,
-    workers: Annotated[int, option(GROUPING, "Workers.")] = 4,
+    workers: Annotated[int, option(GROUPING, "Number of workers.")] = 4,
     placement: Annotated[
         str, option_values.placement.option(GROUPING, "Where workers run: {choices}.")
     ] = "pull",
     virtual_workers: Annotated[
-        int | None, option(GROUPING, "Delegated: of each worker; 100 if not given.")
+        int | None, option(GROUPING, "Delegated: virtual workers per worker; 100 if not given.")
     ] = None,
     tasks_per_worker: Annotated[
-        int | None, option(GROUPING, "Pull: Spark tasks of each worker; 1 if not given.")
+        int | None, option(GROUPING, "Pull: Spark tasks per worker; 1 if not given.")
     ] = None,
     period: Annotated[
         str | None,
-        option(GROUPING, "Delegated: how long partial results are kept; batches, or 10 minutes."),
+        option(GROUPING, "Delegated: micro-batches between aggregations, or '10 minutes'."),
     ] = None,
     slot: Annotated[
-        str | None, option(GROUPING, "How often the workers learn: batches, or 10 seconds.")
+        str | None, option(GROUPING, "Length of a slot: micro-batches, or '10 seconds'.")
     ] = None,
     control: Annotated[
-        str | None, option(GROUPING, "Folder by which workers learn; a temporary one if not given.")
+        str | None, option(GROUPING, "Control path (shared folder); temporary if not given.")
     ] = None,
     time_column: Annotated[
-        str | None, option(WINDOW, "Column of event times, for windows.", "--time")
+        str | None, option(WINDOW, "Event-time column of windows.", "--time")
     ] = None,
     window: Annotated[
-        str | None, option(WINDOW, "Length of event-time windows, such as 5 minutes.")
+        str | None, option(WINDOW, "Length of a window, such as '5 minutes'.")
     ] = None,
-    slide: Annotated[str | None, option(WINDOW, "From one window to the next.")] = None,
+    slide: Annotated[str | None, option(WINDOW, "Time between the starts of windows.")] = None,
     watermark: Annotated[
-        str | None, option(WINDOW, "How late messages may be, such as 1 minute.")
+        str | None, option(WINDOW, "Allowed lateness, such as '1 minute'.")
     ] = None,
     sink: Annotated[
-        str, option_values.sink.option(OUTPUT, "Where results go: {choices}.")
+        str, option_values.sink.option(OUTPUT, "Sink of the results: {choices}.")
     ] = "console",
-    out: Annotated[str | None, option(OUTPUT, "Folder to write, of the parquet sink.")] = None,
+    out: Annotated[str | None, option(OUTPUT, "Folder of the parquet sink.")] = None,
     out_servers: Annotated[
-        str | None, option(OUTPUT, "Kafka's host:port to write to; --servers if not given.")
+        str | None, option(OUTPUT, "host:port to write to; --servers if not given.")
     ] = None,
-    out_topic: Annotated[str | None, option(OUTPUT, "Kafka's topic to write.")] = None,
+    out_topic: Annotated[str | None, option(OUTPUT, "Kafka topic to write.")] = None,
     metrics_port: Annotated[
         int | None, option(OUTPUT, "Serve Prometheus metrics on 127.0.0.1 at this port.")
     ] = None,
     ui: Ui = False,
     ui_port: UiPort = 0,
     checkpoint: Annotated[
-        str | None, option(SPARK, "Spark's checkpoint; a temporary one if not given.")
+        str | None, option(SPARK, "Checkpoint folder; temporary if not given.")
     ] = None,
     master: Master = "local[*]",
     jars: Jars = None,
 ) -> None:
-    """Aggregate a stream by key on balanced workers, and watch them. Ctrl-C stops it cleanly."""
+    """Aggregate a stream by key on balanced workers, and show the workers. Ctrl-C stops it."""
     require_packages("a stream", "spark", "pyspark")
     if metrics_port is not None:
         require_packages("metrics", "metrics", "prometheus_client")
@@ -132,7 +145,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         "spark.sql.shuffle.partitions": str(workers),
         **STATE_IN_ROCKSDB,
         **({"spark.jars": jars} if jars else {}),
-        # A worker's task rather waits for the executor that has the worker's state.
+        # A task waits for the executor that has the state of its worker.
         **({"spark.locality.wait": "60s"} if placement == "delegated" else {}),
     }
     try:
@@ -143,7 +156,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     except ValueError as error:
         refuse(error)
     with ExitStack() as cleaning:
-        # Spark may still write to it when it goes.
+        # Spark may still write to the folder while it is removed.
         made = tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
         folder = Path(cleaning.enter_context(made))
         with error_console.status("Starting Spark"):
@@ -194,7 +207,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
 
 
 def _print_failure(failed: Exception) -> None:
-    """Print the whole message of Spark's: the first lines alone are often of no help."""
+    """Print the whole message of Spark, because its first line is often not enough."""
     first, *others = str(failed).splitlines() or [""]
     text = Text.assemble(("The query failed:", "red"), " ", printable(first))
     error_console.print(text, soft_wrap=True)
@@ -205,8 +218,12 @@ def _print_failure(failed: Exception) -> None:
 def _watch(
     query: "RunningQuery", screen: Callable[[], RenderableType]
 ) -> tuple[Exception | None, bool]:
-    """Show what happens until the query ends; what it failed with, and if somebody ended it."""
-    # Spark's own way is to cancel the jobs first, and the query would seem to have failed.
+    """Update the screen until the query ends.
+
+    Returns:
+        The exception of a failed query, and whether the user stopped it.
+    """
+    # Spark's own handler cancels jobs first, which makes the query fail.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     was_stopped = False
     try:
@@ -224,9 +241,9 @@ def _watch(
 
 
 def _reason_for_no_slot(query: "RunningQuery") -> str:
-    """Say why a query that has ended has nothing to show."""
+    """Return the reason why a query ended without a slot."""
     has_read = any(progress.numInputRows for progress in query.recentProgress)
-    return "No slot has ended." if has_read else "There was nothing new to read."
+    return "No slot has ended." if has_read else "There were no new messages."
 
 
 def _screen(history: "list[Slot]", newest: list[Any], columns: list[str]) -> RenderableType:
@@ -237,7 +254,7 @@ def _screen(history: "list[Slot]", newest: list[Any], columns: list[str]) -> Ren
     so_far = f"{many(last.messages_so_far, 'message')} in {many(last.slot, 'slot')}"
     parts.append(Text(f"{so_far}, {many(last.moves_so_far, 'move')}", "dim"))
     if newest:
-        table = Table(title="changed last, largest first")
+        table = Table(title="results of the last micro-batch, largest first")
         for number, name in enumerate(columns):
             table.add_column(name, justify="right" if number else "left", overflow="ellipsis")
         for row in newest:
@@ -247,10 +264,11 @@ def _screen(history: "list[Slot]", newest: list[Any], columns: list[str]) -> Ren
 
 
 def workers_table(slot: "Slot") -> Table:
-    """The workers of a slot."""
+    """Return a table of the workers in a slot."""
     hot = ", ".join(f"{hot.key[:20]!r} {hot.share:.0%}" for hot in slot.hot_keys[:3])
-    table = Table(title=f"slot {slot.slot} · micro-batch {slot.batch} · hot: {hot or 'none'}")
-    for name in ("worker", "state", "messages", "share", "used", "virtual", "keys", "p50", "p99"):
+    title = f"slot {slot.slot} · micro-batch {slot.batch} · hot: {hot or 'none'}"
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for name in _WORKER_COLUMNS:
         table.add_column(name, justify="left" if name == "state" else "right")
     styles = {"busy": "red", "idle": "cyan", "drained": "dim"}
     for worker in slot.workers:

@@ -1,4 +1,4 @@
-"""The options of `steelyard stream`, checked before Spark starts, as objects of the API."""
+"""Check the options of `steelyard stream`, and turn them into objects of the API."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ Options = Mapping[str, Any]
 
 
 def check_stream_options(options: Options) -> None:
-    """Raise a ValueError that names the first bad option, or the first bad combination."""
+    """Refuse bad options and bad combinations of options."""
     _check_numbers(options)
     window_of(options)
     placement_of(options)
@@ -44,40 +44,45 @@ def _check_numbers(options: Options) -> None:
 
 
 def window_of(options: Options) -> Window | None:
-    """The windows, if any are asked for."""
+    """Return the windows, or None without --window."""
     for name in ("slide", "watermark", "time_column"):
         if options[name] is not None and options["window"] is None:
-            raise ValueError(f"{name.removesuffix('_column')} needs a window: give --window")
+            raise ValueError(f"{name.removesuffix('_column')} needs a window: pass --window")
     if options["window"] is None:
         return None
     if options["time_column"] is None:
-        raise ValueError("window needs time, the column of event times: give --time")
+        raise ValueError("window needs a column of event times: pass --time")
     names = ("time_column", "window", "slide", "watermark")
     return Window(*(options[name] for name in names))
 
 
 def placement_of(options: Options) -> "Placement":
-    """Where workers run."""
+    """Return the placement of the workers."""
     from steelyard.placements import Delegated, Pull
 
     virtual_workers, tasks = options["virtual_workers"], options["tasks_per_worker"]
     if options["placement"] == "delegated":
         if tasks is not None:
-            raise ValueError("tasks-per-worker is for --placement pull; give --virtual-workers")
+            raise ValueError(
+                "tasks-per-worker is for --placement pull; pass --virtual-workers instead"
+            )
         period = _number_or_length(options["period"])
         if isinstance(period, str) and options["window"] is None:
             raise ValueError(
-                "a period of event time needs --time and --window; or give a number of batches"
+                "a period of event time needs --time and --window; or pass a number of "
+                "micro-batches"
             )
         return Delegated(100 if virtual_workers is None else virtual_workers, period)
     for name, value in (("virtual-workers", virtual_workers), ("period", options["period"])):
         if value is not None:
-            raise ValueError(f"{name} is for --placement delegated: with pull workers keep nothing")
+            raise ValueError(
+                f"{name} is for --placement delegated: workers keep no state with pull"
+            )
     return Pull(1 if tasks is None else tasks)
 
 
 def slot_of(options: Options) -> int | str:
-    """The length of a slot: micro-batches, or a length of time."""
+    """Return the length of a slot: a number of micro-batches, or a length of time."""
     slot = _number_or_length(options["slot"])
     if isinstance(slot, str):
         seconds_of("slot", slot)
@@ -87,7 +92,7 @@ def slot_of(options: Options) -> int | str:
 
 
 def _number_or_length(text: str | None) -> int | str:
-    """A number of micro-batches, one if nothing is said, or a length of time."""
+    """Parse a number of micro-batches, by default one; else return a length of time."""
     return int(text or 1) if text is None or text.isdecimal() else text
 
 

@@ -1,4 +1,4 @@
-"""`steelyard workers`: look at the workers of a running stream, drain and refill them."""
+"""`steelyard workers`: show, drain and refill the workers of a running stream."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from steelyard.control.history import Slot
     from steelyard.control.store import ControlStore
 
-Control = Annotated[str, option(INPUT, "The control path of the stream.")]
+Control = Annotated[str, option(INPUT, "Control path of the stream.")]
 Numbers = Annotated[list[int], typer.Argument(help="Numbers of workers.")]
 
 workers = typer.Typer(
-    help="Look at the workers of a running stream; drain and refill them by hand.",
+    help="Show, drain and refill the workers of a running stream.",
     no_args_is_help=True,
     epilog=examples(
         "steelyard workers show --control /shared/clicks",
@@ -26,7 +26,7 @@ workers = typer.Typer(
 
 @workers.command(epilog=examples("steelyard workers show --control /shared/clicks"))
 def show(control: Control) -> None:
-    """The workers in the last slot."""
+    """Show the workers in the last slot."""
     from steelyard.cli.stream import workers_table
 
     console.print(workers_table(_last_slot(_store(control))))
@@ -34,14 +34,13 @@ def show(control: Control) -> None:
 
 @workers.command(epilog=examples("steelyard workers drain 3 5 --control /shared/clicks"))
 def drain(numbers: Numbers, control: Control) -> None:
-    """Let workers give all their virtual workers away, at the end of the slot."""
+    """Move all virtual workers away from some workers at the end of the slot."""
     store = _store(control)
     known = {worker.worker for worker in _last_slot(store).workers}
     if (store.learned() or {}).get("source") is None:
         refuse(
             ValueError(
-                "drain is for placement='delegated': with 'pull' whoever is free takes the next "
-                "task, and nobody owns anything"
+                "drain is for placement='delegated': with 'pull' workers own no virtual workers"
             )
         )
     drained = store.drained() | set(numbers)
@@ -49,14 +48,14 @@ def drain(numbers: Numbers, control: Control) -> None:
         if number not in known:
             refuse(ValueError(f"there is no worker {number}; the workers are {sorted(known)}"))
     if drained >= known:
-        refuse(ValueError("the last worker cannot be drained: somebody must do the work"))
+        refuse(ValueError("the last worker cannot be drained: name fewer workers"))
     store.drain(drained)
     console.print(f"drained: {', '.join(map(str, sorted(drained)))}")
 
 
 @workers.command(epilog=examples("steelyard workers refill 3 --control /shared/clicks"))
 def refill(numbers: Numbers, control: Control) -> None:
-    """Let workers that were drained have a part again."""
+    """Let drained workers get virtual workers again."""
     store = _store(control)
     left = store.drained() - set(numbers)
     store.drain(left)
@@ -71,7 +70,7 @@ def _store(control: str) -> "ControlStore":
     except ValueError as error:
         refuse(error)
     if not store.exists():
-        refuse(ValueError(f"control: there is no folder {store.shown!r}"))
+        refuse(ValueError(f"control: the folder {store.shown!r} does not exist"))
     return store
 
 
@@ -80,5 +79,5 @@ def _last_slot(store: "ControlStore") -> "Slot":
 
     slot = last_slot(store.history())
     if slot is None:
-        refuse(ValueError(f"control: there is no history in {store.shown!r} yet"))
+        refuse(ValueError(f"control: {store.shown!r} has no history yet"))
     return slot

@@ -1,6 +1,6 @@
-"""The figures: frames enter, what Bokeh draws leaves.
+"""The figures of the page: frames enter, Bokeh figures leave.
 
-Text in figures is drawn on a canvas, where no markup works. Keys are in none of them.
+Text in figures is drawn on a canvas, which interprets no markup. No figure contains keys.
 """
 
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ from steelyard.dashboard import theme, wording
 from steelyard.dashboard.frames import Bar, ChartSeries, Frame, Timeline
 from steelyard.dashboard.owners import Blocks
 
-_ROOM = 380
-"""Pixels for all workers, if each then has enough."""
+_HEIGHT = 380
+"""Preferred height of all workers together, in pixels."""
 _ROW = (16, 46)
-"""Pixels that a worker has, at least and at most."""
+"""Smallest and largest height of a worker, in pixels."""
 _HALF, _WIDE = 560, 1150
-"""Pixels that blocks have beside the bars, and below them, on a large screen."""
+"""Width of the blocks on a large screen, beside the bars and below them, in pixels."""
 _FONT = "13px"
 
 _SHORT_NUMBERS = """
@@ -52,7 +52,7 @@ return String(tick);
 
 
 class WorkersFigure:
-    """What two figures with a row for each worker share."""
+    """The common part of figures with a row for each worker."""
 
     def __init__(self, name: str) -> None:
         self.rows, self.columns = Range1d(start=0.5, end=-0.5), Range1d(start=0, end=1)
@@ -66,17 +66,17 @@ class WorkersFigure:
         self.row = float(_ROW[1])
 
     def fit(self, workers: int) -> None:
-        """Make room for so many workers."""
+        """Set the height for a number of workers."""
         if workers != self.workers:
             self.workers = workers
-            self.row = min(_ROW[1], max(_ROW[0], _ROOM / max(1, workers)))
+            self.row = min(_ROW[1], max(_ROW[0], _HEIGHT / max(1, workers)))
             self.rows.start = workers - 0.5
             self.ticker.ticks = list(range(workers))
             self.figure.frame_height = round(self.row * workers)
 
 
 class BarsFigure(WorkersFigure):
-    """A bar for each worker, in an outline of what it could do."""
+    """A bar for each worker, with an outline of its capacity."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"bars_{number}")
@@ -117,7 +117,7 @@ class BarsFigure(WorkersFigure):
             source=self.source,
             name="text",
         )
-        self.figure.add_tools(_hover("@told", drawn))
+        self.figure.add_tools(_hover("@tooltip", drawn))
 
     def show(self, frame: Frame, widest: float) -> None:
         """Draw a slot."""
@@ -131,7 +131,7 @@ class BarsFigure(WorkersFigure):
 
 
 def _bars(bars: Sequence[Bar]) -> dict[str, Any]:
-    shown = [theme.STATES.get(bar.state, theme.STATES["normal"]) for bar in bars]
+    styles = [theme.STATES.get(bar.state, theme.STATES["normal"]) for bar in bars]
     return {
         "worker": [bar.worker for bar in bars],
         "state": [bar.state for bar in bars],
@@ -140,28 +140,28 @@ def _bars(bars: Sequence[Bar]) -> dict[str, Any]:
         "capacity": [np.nan if bar.capacity is None else bar.capacity for bar in bars],
         "end": [max(bar.messages, bar.capacity or 0.0) for bar in bars],
         "label": [wording.percent(bar.share) for bar in bars],
-        "color": [look.color for look in shown],
-        "fill": [look.fill for look in shown],
-        "hatch": [look.hatch for look in shown],
-        "told": [_told(bar) for bar in bars],
+        "color": [style.color for style in styles],
+        "fill": [style.fill for style in styles],
+        "hatch": [style.hatch for style in styles],
+        "tooltip": [_tooltip(bar) for bar in bars],
     }
 
 
-def _told(bar: Bar) -> str:
-    could = "" if bar.capacity is None else f" of {wording.whole(bar.capacity)} that it could do"
+def _tooltip(bar: Bar) -> str:
+    capacity = "" if bar.capacity is None else f" (capacity {wording.whole(bar.capacity)})"
     parts = [
         f"worker {bar.worker}, {bar.state}",
-        f"{wording.whole(bar.messages)} messages{could}",
-        f"busy {wording.percent(bar.used)} of the time",
+        f"{wording.whole(bar.messages)} messages{capacity}",
+        f"utilization {wording.percent(bar.utilization)}",
         wording.many(bar.virtual_workers, "virtual worker"),
-        f"{wording.whole(bar.backlog)} messages wait",
+        f"backlog {wording.whole(bar.backlog)}",
         f"{bar.keys:,} keys",
     ]
     return " · ".join([*parts, *([f"p99 {wording.seconds(bar.p99)}"] if bar.p99 else [])])
 
 
 class BlocksFigure(WorkersFigure):
-    """The virtual workers, each a block in the row of its owner."""
+    """A block for each virtual worker, in the row of its owner."""
 
     def __init__(self, number: int, *, is_wide: bool) -> None:
         self._pixels = _WIDE if is_wide else _HALF
@@ -184,10 +184,10 @@ class BlocksFigure(WorkersFigure):
             hatch_scale=8,
             source=self.source,
         )
-        self.figure.add_tools(_hover("@told", drawn))
+        self.figure.add_tools(_hover("@tooltip", drawn))
 
     def show(self, frame: Frame, most: int) -> None:
-        """Draw a slot; no worker ever had more blocks than `most`."""
+        """Draw a slot; `most` is the largest number of blocks of a worker in the run."""
         self.fit(len(frame.bars))
         lines = _lines(most, self.row, self._pixels)
         columns = max(ceil(most / lines), 8)
@@ -206,19 +206,19 @@ _BLOCK = (
     "color",
     "fill",
     "hatch",
-    "told",
+    "tooltip",
 )
 
 
 def _lines(most: int, row: float, pixels: int) -> int:
-    """Lines of blocks in a row, so that blocks are about as wide as high."""
+    """Return the number of lines of blocks in a row at which blocks are nearly square."""
 
-    def unlike_a_square(lines: int) -> float:
+    def aspect_ratio(lines: int) -> float:
         wide = pixels / max(8, ceil(most / lines))
         high = 0.8 * row / lines
         return max(wide / high, high / wide)
 
-    return min(range(1, 9), key=unlike_a_square)
+    return min(range(1, 9), key=aspect_ratio)
 
 
 def _blocks(blocks: Blocks, lines: int) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def _blocks(blocks: Blocks, lines: int) -> dict[str, Any]:
     place[order] = numbers - np.repeat(counts.cumsum() - counts, counts)
     high = 0.8 / lines
     kinds = _kinds(blocks)
-    shown = [theme.BLOCKS[kind] for kind in kinds]
+    styles = [theme.BLOCKS[kind] for kind in kinds]
     return {
         "virtual": numbers,
         "owner": owners,
@@ -239,12 +239,12 @@ def _blocks(blocks: Blocks, lines: int) -> dict[str, Any]:
         "width": np.full(owners.size, 0.78),
         "height": np.full(owners.size, 0.78 * high),
         "kind": kinds,
-        "color": [look.color for look in shown],
-        "fill": [look.fill for look in shown],
-        "hatch": [look.hatch for look in shown],
-        "told": [
-            f"virtual worker {virtual} of worker {owner}, {kind}"
-            + (f" for {taker}" if taker >= 0 else f" ({home})" if home != owner else "")
+        "color": [style.color for style in styles],
+        "fill": [style.fill for style in styles],
+        "hatch": [style.hatch for style in styles],
+        "tooltip": [
+            f"virtual worker {virtual} of worker {owner}: {kind}"
+            + (f" to {taker}" if taker >= 0 else f" (first of {home})" if home != owner else "")
             for virtual, owner, kind, home, taker in zip(
                 numbers.tolist(),
                 owners.tolist(),
@@ -258,17 +258,17 @@ def _blocks(blocks: Blocks, lines: int) -> dict[str, Any]:
 
 
 def _kinds(blocks: Blocks) -> list[str]:
-    is_guest = blocks.owners != blocks.homes
+    has_moved = blocks.owners != blocks.homes
     kinds = np.select(
-        [blocks.takers >= 0, blocks.came, is_guest],
-        [theme.LEAVES, theme.CAME, theme.GUEST],
-        theme.OWN,
+        [blocks.takers >= 0, blocks.came, has_moved],
+        [theme.LEAVING, theme.ARRIVED, theme.MOVED],
+        theme.INITIAL,
     )
     return [str(kind) for kind in kinds]
 
 
 class SeriesFigure:
-    """Some numbers over the slots, of every run."""
+    """A chart of some numbers by slot, for every run."""
 
     def __init__(
         self, name: str, columns: Sequence[str], sources: Sequence[ColumnDataSource], ticks: str
@@ -282,21 +282,21 @@ class SeriesFigure:
         self.figure.yaxis.ticker = BasicTicker(desired_num_ticks=4)
         self.cursor = Span(dimension="height", location=1, line_color=theme.INK, line_dash="dotted")
         self.figure.add_layout(self.cursor)
-        of_runs = theme.RUNS[-len(sources) :]
-        for number, (source, look) in enumerate(zip(sources, of_runs, strict=True)):
+        styles = theme.RUNS[-len(sources) :]
+        for number, (source, style) in enumerate(zip(sources, styles, strict=True)):
             is_first_of_two = number == 0 and len(sources) > 1
             for column in columns:
                 line = self.figure.line(
                     x="slot",
                     y=column,
-                    color=look.color,
+                    color=style.color,
                     line_width=1.2 if column == "p50" else 2.4,
                     line_dash="dashed" if is_first_of_two else "solid",
                     source=source,
                     name="first run" if is_first_of_two else "last run",
                 )
-                told = f"slot @slot: @{column}_told"
-                self.figure.add_tools(_hover(told, line, mode="vline"))
+                tooltip = f"slot @slot: @{column}_tooltip"
+                self.figure.add_tools(_hover(tooltip, line, mode="vline"))
 
 
 SERIES = {
@@ -308,10 +308,10 @@ SERIES = {
 
 
 def series_data(series: ChartSeries | None) -> dict[str, Any]:
-    """The columns that the lines are drawn from."""
+    """Return the columns of the chart, empty before the first slot."""
     if series is None:
         names = ("slot", "rate", "backlog", "p50", "p99", "imbalance")
-        return {name: [] for name in (*names, *(f"{name}_told" for name in names[1:]))}
+        return {name: [] for name in (*names, *(f"{name}_tooltip" for name in names[1:]))}
     return {
         "slot": series.slot,
         "rate": series.rate,
@@ -319,18 +319,16 @@ def series_data(series: ChartSeries | None) -> dict[str, Any]:
         "p50": series.p50,
         "p99": series.p99,
         "imbalance": series.imbalance,
-        "rate_told": [f"{wording.whole(n)} messages/s" for n in series.rate.tolist()],
-        "backlog_told": [f"{wording.whole(n)} messages wait" for n in series.backlog.tolist()],
-        "p50_told": [f"p50 {wording.seconds(n)}" for n in series.p50.tolist()],
-        "p99_told": [f"p99 {wording.seconds(n)}" for n in series.p99.tolist()],
-        "imbalance_told": [
-            f"{wording.percent(n)} above the mean" for n in series.imbalance.tolist()
-        ],
+        "rate_tooltip": [f"{wording.whole(n)} messages/s" for n in series.rate.tolist()],
+        "backlog_tooltip": [f"backlog {wording.whole(n)}" for n in series.backlog.tolist()],
+        "p50_tooltip": [f"p50 {wording.seconds(n)}" for n in series.p50.tolist()],
+        "p99_tooltip": [f"p99 {wording.seconds(n)}" for n in series.p99.tolist()],
+        "imbalance_tooltip": [f"imbalance {wording.percent(n)}" for n in series.imbalance.tolist()],
     }
 
 
 def series_of(timeline: Timeline) -> ChartSeries | None:
-    """The numbers of a run; None before it has a slot."""
+    """Return the numbers of a run, or None before its first slot."""
     return timeline.series if len(timeline) else None
 
 
@@ -362,5 +360,5 @@ def _figure(name: str, **more: Any) -> figure:
     return made
 
 
-def _hover(told: str, renderer: Any, mode: Literal["mouse", "vline"] = "mouse") -> HoverTool:
-    return HoverTool(tooltips=told, renderers=[renderer], mode=mode, point_policy="follow_mouse")
+def _hover(tooltip: str, renderer: Any, mode: Literal["mouse", "vline"] = "mouse") -> HoverTool:
+    return HoverTool(tooltips=tooltip, renderers=[renderer], mode=mode, point_policy="follow_mouse")

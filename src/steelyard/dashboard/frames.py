@@ -1,6 +1,6 @@
-"""What the page shows of a run: slots enter; bars, blocks, series and sentences leave.
+"""Compute the content of the page: slots enter; bars, blocks, series and sentences leave.
 
-Nothing here knows how it is drawn.
+Nothing here depends on how the page is drawn.
 """
 
 from collections import Counter
@@ -17,31 +17,32 @@ from steelyard.dashboard.owners import Blocks, Ownership
 
 Floats = NDArray[np.float64]
 
-_UNFAIR = 0.1
-"""Who is busy for so much longer than the mean is told of."""
+_STRAGGLER = 0.1
+"""Threshold above the mean busy time at which a worker is reported as busy."""
 
-_LITTLE = 0.05
-"""Where nobody is busy for more of the time than this, it is no matter who is busiest."""
+_LOW_LOAD = 0.05
+"""Utilization below which no worker is reported as busy."""
 
-_LATELY = 20
-"""Slots before one that is shown whose bars are drawn to the same scale."""
+_SAME_SCALE = 20
+"""Number of earlier slots that determine the scale of the bars."""
 
-_LOGGED = 40
-"""Lines of the log at most."""
+_MOST_LINES = 40
+"""Most lines of the log."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A worker in a slot."""
+    """The bar of a worker in a slot."""
 
     worker: int
     state: str
     messages: int
     capacity: float | None
-    """Messages that it could have done while workers were at work, by its service time."""
+    """Messages that the worker could have processed while workers were busy; None: unknown."""
     share: float
-    used: float
-    """Its busy time against the slot's length."""
+    """Share of the slot's messages."""
+    utilization: float
+    """Fraction of the slot in which the worker was busy."""
     virtual_workers: int
     backlog: float
     keys: int
@@ -50,14 +51,14 @@ class Bar:
 
 @dataclass(frozen=True)
 class SlotSummary:
-    """A slot in a few numbers."""
+    """The main numbers of a slot."""
 
     slot: int
     time: float
     rate: float
-    """Messages a second."""
-    used: float | None
-    """Of what all workers could have done in the slot; None where that is not known."""
+    """Messages per second."""
+    utilization: float | None
+    """Throughput as a fraction of the total capacity; None if the capacity is unknown."""
     imbalance: float
     p99: float | None
     backlog: float
@@ -66,7 +67,7 @@ class SlotSummary:
 
 @dataclass(frozen=True)
 class LogLine:
-    """What moved at the end of a slot."""
+    """The moves at the end of a slot."""
 
     slot: int
     time: float
@@ -75,7 +76,7 @@ class LogLine:
 
 @dataclass(frozen=True, eq=False)
 class ChartSeries:
-    """Numbers over the slots; NaN where something is not known."""
+    """Numbers by slot; unknown ones are NaN."""
 
     slot: NDArray[np.int64]
     rate: Floats
@@ -88,22 +89,22 @@ class ChartSeries:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """All that is shown of one slot."""
+    """The content of the page for one slot."""
 
     slot: Slot
     summary: SlotSummary
     bars: tuple[Bar, ...]
     blocks: Blocks
     is_bad: bool
-    """Whether somebody has more than it can do."""
+    """Whether a worker is overloaded."""
     finding: str
-    """Who is slow."""
+    """The overloaded workers, in a sentence."""
     action: str
-    """What happens about it."""
+    """The moves at the end of the slot, in a sentence."""
 
 
 class Timeline:
-    """A run so far, or all of it."""
+    """The slots of a run so far."""
 
     def __init__(self, slots: Sequence[Slot]) -> None:
         self.slots = tuple(slots)
@@ -117,7 +118,7 @@ class Timeline:
 
     @cached_property
     def capacities(self) -> list[dict[int, float]]:
-        """By slot: messages a second that each worker could do, as was last measured."""
+        """For each slot: the last measured capacity of each worker, in messages per second."""
         known: dict[int, float] = {}
         found = []
         for slot in self.slots:
@@ -128,36 +129,37 @@ class Timeline:
         return found
 
     @cached_property
-    def tells_states(self) -> bool:
-        """Whether workers report states; with key grouping, and where tasks are pulled, none do."""
+    def has_states(self) -> bool:
+        """Whether workers report states; with key grouping and with pull they do not."""
         return any(
             slot.owners or slot.moves or any(w.state != "normal" for w in slot.workers)
             for slot in self.slots
         )
 
     def widest(self, place: int) -> float:
-        """The most messages that a worker lately got, or could have done, in a slot.
+        """Return the largest number of messages that the bars of recent slots have to show.
 
-        A slot that was far longer than the one that is shown would leave that too little room.
+        It is at most twice the number of the slot itself, so that its bars stay readable after a
+        much longer slot.
         """
-        lately = range(max(0, place - _LATELY), place + 1)
-        found = [self._most_messages(other) for other in lately]
+        recent = range(max(0, place - _SAME_SCALE), place + 1)
+        found = [self._most_messages(other) for other in recent]
         return min(max(found), 2 * found[-1]) if found else 0.0
 
     def _most_messages(self, place: int) -> float:
         slot, capacities = self.slots[place], self.capacities[place]
-        could = max(capacities.values(), default=0.0) * _at_work(slot)
-        return max([could, *(worker.messages for worker in slot.workers)])
+        capacity = max(capacities.values(), default=0.0) * _processing_time(slot)
+        return max([capacity, *(worker.messages for worker in slot.workers)])
 
     @cached_property
     def most_owned(self) -> int:
-        """The most virtual workers that any worker had."""
+        """The largest number of virtual workers that a worker had in any slot."""
         return max((w.virtual_workers for s in self.slots for w in s.workers), default=0)
 
     def frame(self, place: int) -> Frame:
-        """What to show of the slot at this place."""
+        """Compute the content of the page for the slot at this index."""
         slot, capacities = self.slots[place], self.capacities[place]
-        length = _at_work(slot)
+        length = _processing_time(slot)
         bars = tuple(
             Bar(
                 worker=w.worker,
@@ -165,7 +167,7 @@ class Timeline:
                 messages=w.messages,
                 capacity=length * capacities[w.worker] if w.worker in capacities else None,
                 share=w.share,
-                used=w.utilization,
+                utilization=w.utilization,
                 virtual_workers=w.virtual_workers,
                 backlog=w.backlog,
                 keys=w.keys,
@@ -173,9 +175,9 @@ class Timeline:
             )
             for w in slot.workers
         )
-        if not self.tells_states:
-            bars = judged(bars)
-        slow = slow_ones(bars, slot.imbalance)
+        if not self.has_states:
+            bars = with_inferred_states(bars)
+        slow = overloaded(bars, slot.imbalance)
         return Frame(
             slot=slot,
             summary=_summary(slot, sum(capacities.values())),
@@ -188,7 +190,7 @@ class Timeline:
 
     @cached_property
     def series(self) -> ChartSeries:
-        """The numbers of all slots."""
+        """The numbers of all slots, for charts."""
         slots = self.slots
         return ChartSeries(
             slot=np.array([s.slot for s in slots], np.int64),
@@ -201,72 +203,72 @@ class Timeline:
         )
 
     def log(self, place: int) -> list[LogLine]:
-        """What moved up to the slot at this place, the latest first."""
+        """Return the moves up to the slot at this index, the latest first."""
         lines = []
         for slot in reversed(self.slots[: place + 1]):
             if slot.moves:
                 lines.append(LogLine(slot.slot, slot.time, moves_in_words(slot)))
-                if len(lines) == _LOGGED:
+                if len(lines) == _MOST_LINES:
                     break
         return lines
 
 
-def judged(bars: Sequence[Bar]) -> tuple[Bar, ...]:
-    """The bars of workers that report no state: busy is who takes much longer than is fair."""
+def with_inferred_states(bars: Sequence[Bar]) -> tuple[Bar, ...]:
+    """Mark workers as busy that need much longer than with loads proportional to capacity."""
     capacity = sum(bar.capacity or 0.0 for bar in bars)
     fair = sum(bar.messages for bar in bars) / capacity if capacity else 0.0
     if not _has_work(bars):
         return tuple(bars)
     return tuple(
         replace(bar, state="busy")
-        if bar.capacity and bar.messages / bar.capacity > (1 + _UNFAIR) * fair
+        if bar.capacity and bar.messages / bar.capacity > (1 + _STRAGGLER) * fair
         else bar
         for bar in bars
     )
 
 
-def slow_ones(bars: Sequence[Bar], imbalance: float) -> list[Bar]:
-    """Who says that it is busy; if nobody does, the busiest, where it keeps the others waiting."""
+def overloaded(bars: Sequence[Bar], imbalance: float) -> list[Bar]:
+    """Return the workers that report busy; if there are none, a straggler."""
     slow = [bar for bar in bars if bar.state == "busy"]
-    if not slow and imbalance > _UNFAIR and _has_work(bars):
-        slow = [max(bars, key=lambda bar: bar.used)]
+    if not slow and imbalance > _STRAGGLER and _has_work(bars):
+        slow = [max(bars, key=lambda bar: bar.utilization)]
     return slow
 
 
 def _has_work(bars: Sequence[Bar]) -> bool:
-    return max((bar.used for bar in bars), default=0.0) >= _LITTLE
+    return max((bar.utilization for bar in bars), default=0.0) >= _LOW_LOAD
 
 
 def finding(bars: Sequence[Bar], slow: Sequence[Bar]) -> str:
-    """Who gets more than it can do, in a sentence."""
+    """Describe the overloaded workers in a sentence."""
     if not any(bar.messages for bar in bars):
-        return "No messages came in this slot."
+        return "No messages arrived in this slot."
     working = [bar for bar in bars if bar.state != "drained"]
     drained = [bar.worker for bar in bars if bar.state == "drained"]
     away = f" {wording.workers(drained)} {_are(drained)} drained." if drained else ""
     if not slow and not _has_work(bars):
-        busiest = wording.percent(max(bar.used for bar in bars))
-        return f"Little to do: the busiest worker worked {busiest} of the time.{away}"
+        busiest = wording.percent(max(bar.utilization for bar in bars))
+        return f"Low load: the highest utilization of a worker is {busiest}.{away}"
     if not slow:
         return f"No worker is overloaded.{away}"
     capacity = sum(bar.capacity or 0.0 for bar in working)
-    told = wording.workers(bar.worker for bar in slow)
+    names = wording.workers(bar.worker for bar in slow)
     gets = wording.percent(sum(bar.share for bar in slow))
     if not capacity or any(bar.capacity is None for bar in slow):
-        return f"{told} {_are(slow)} busy: {gets} of the messages.{away}"
+        return f"{names} {_are(slow)} busy, with {gets} of the messages.{away}"
     fair = wording.percent(sum(bar.capacity or 0.0 for bar in slow) / capacity)
     verb = "get" if len(slow) > 1 else "gets"
     they = "they have" if len(slow) > 1 else "it has"
-    return f"{told} {verb} {gets} of the messages; {they} {fair} of the capacity.{away}"
+    return f"{names} {verb} {gets} of the messages; {they} {fair} of the capacity.{away}"
 
 
 def action(slot: Slot) -> str:
-    """What happens at the end of the slot, in a sentence."""
-    return f"{moves_in_words(slot)}." if slot.moves else "Nothing moves."
+    """Describe the moves at the end of the slot in a sentence."""
+    return f"{moves_in_words(slot)}." if slot.moves else "No virtual workers move."
 
 
 def moves_in_words(slot: Slot) -> str:
-    """Who gives how many virtual workers, and who takes them."""
+    """Describe which workers give virtual workers, and which take them."""
     givers = Counter(giver for _, giver, _ in slot.moves)
     takers = sorted({taker for _, _, taker in slot.moves})
     number = wording.many(len(slot.moves), "virtual worker")
@@ -289,7 +291,7 @@ def _summary(slot: Slot, capacity: float) -> SlotSummary:
         slot=slot.slot,
         time=slot.time,
         rate=rate,
-        used=rate / capacity if capacity else None,
+        utilization=rate / capacity if capacity else None,
         imbalance=slot.imbalance,
         p99=slot.p99,
         backlog=sum(worker.backlog for worker in slot.workers),
@@ -297,10 +299,10 @@ def _summary(slot: Slot, capacity: float) -> SlotSummary:
     )
 
 
-def _at_work(slot: Slot) -> float:
-    """Seconds in which workers were at work: Spark's own time between micro-batches is no work.
+def _processing_time(slot: Slot) -> float:
+    """Return the seconds in which workers were busy, without Spark's own time.
 
-    By their clocks, which may be wrong: a slot has no more of them than it is long.
+    The clocks of workers may be wrong, so the result is at most the length of the slot.
     """
     return slot.working if 0 < slot.working <= slot.seconds else slot.seconds
 

@@ -1,8 +1,8 @@
-"""Who owned which virtual worker in which slot.
+"""Reconstruct the owner of each virtual worker in each slot.
 
-Slots enter; the owners in any of them leave. A slot tells the owners now and then, and the moves
-always. Where nothing tells them, the giver of a virtual worker's first move was its owner before;
-those that never moved are told apart by nothing, so any that fit the counts will do.
+Slots enter; the owners in any slot leave. Every slot records its moves, but only some slots record
+the owners. If no slot does, the giver of a virtual worker's first move is its first owner. Virtual
+workers that never move are then assigned arbitrarily, in agreement with the counts of each worker.
 """
 
 from collections.abc import Sequence
@@ -18,21 +18,21 @@ Owners = NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The virtual workers in a slot, one place each in every array."""
+    """The virtual workers in a slot; every array has one element for each of them."""
 
     owners: Owners
     homes: Owners
-    """Their workers in the first slot that is known."""
+    """Their owners in the first known slot."""
     since: NDArray[np.int64]
-    """The slot (its place among all) from which on they are their owner's; 0 at the start."""
+    """Index of the first slot with the current owner; 0 at the start."""
     came: NDArray[np.bool_]
-    """Whether they are new at their owner in this slot."""
+    """Whether they moved to their owner at the start of this slot."""
     takers: Owners
-    """Who gets them at the end of the slot; -1 if they stay."""
+    """The workers that get them at the end of the slot; -1 if they stay."""
 
 
 class Ownership:
-    """The owners in some slots that follow one another.
+    """The owners of virtual workers in consecutive slots.
 
     >>> from steelyard.dashboard.simulated import quiet_slot
     >>> first = quiet_slot(1, [2, 2], moves=((3, 1, 0),))
@@ -50,27 +50,27 @@ class Ownership:
                 begin = place
 
     def _add(self, slots: Sequence[Slot], begin: int, end: int) -> None:
-        """The part of the slots from `begin`, cut where told owners are not what moves led to."""
+        """Add the slots from `begin`, split where recorded owners contradict the moves."""
         while begin < end:
             part = _Part.of(slots[begin:end], begin)
             self._parts.append(part)
             begin += part.length
 
     def at(self, place: int) -> Blocks:
-        """The virtual workers in the slot at this place."""
+        """Return the virtual workers in the slot at this index."""
         part = next(p for p in reversed(self._parts) if p.begin <= place)
         return part.at(place - part.begin)
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Slots in which nothing but the moves changed the owners."""
+    """Slots in which only moves change the owners."""
 
     begin: int
     length: int
     first: Owners
     moves: NDArray[np.int64]
-    """Rows of slot (counted from `begin`), virtual worker, giver, taker."""
+    """Rows of slot (index from `begin`), virtual worker, giver and taker."""
 
     @classmethod
     def of(cls, slots: Sequence[Slot], begin: int) -> "_Part":
@@ -79,7 +79,7 @@ class _Part:
         length = len(slots)
         for place, slot in enumerate(slots):
             if slot.owners and place and (_replayed(first, moves, place) != slot.owners).any():
-                length = place  # from here on they are told otherwise
+                length = place  # the recorded owners contradict the moves
                 break
         return cls(begin, length, first, moves[moves[:, 0] < length])
 
@@ -91,13 +91,13 @@ class _Part:
         takers = np.full(owners.size, -1, np.int32)
         next_moves = self.moves[self.moves[:, 0] == place]
         takers[next_moves[:, 1]] = next_moves[:, 3]
-        takers[takers == owners] = -1  # there and back
+        takers[takers == owners] = -1  # moved away and back
         before = _replayed(self.first, self.moves, place - 1) if place else owners
         return Blocks(owners, self.first, since, owners != before, takers)
 
 
 def _follows(before: Slot, after: Slot) -> bool:
-    """Whether the moves of one slot lead to the other: none is missing, and all else is alike."""
+    """Return whether no slot is missing in between, and the workers are the same."""
     return after.slot == before.slot + 1 and _shape(before) == _shape(after)
 
 
@@ -106,12 +106,12 @@ def _shape(slot: Slot) -> tuple[int, int]:
 
 
 def virtual_workers(slot: Slot) -> int:
-    """How many virtual workers there are."""
+    """Return the number of virtual workers in a slot."""
     return sum(worker.virtual_workers for worker in slot.workers)
 
 
 def _moves(slots: Sequence[Slot]) -> NDArray[np.int64]:
-    """All moves; those of virtual workers that are not there, in a damaged file, are left out."""
+    """Return all moves, without impossible ones from a damaged file."""
     there, workers = virtual_workers(slots[0]), len(slots[0].workers)
     rows = [
         (place, *move)
@@ -123,31 +123,31 @@ def _moves(slots: Sequence[Slot]) -> NDArray[np.int64]:
 
 
 def _replayed(first: Owners, moves: NDArray[np.int64], place: int) -> Owners:
-    """The owners after the moves of the slots before this place."""
+    """Return the owners after the moves of all earlier slots."""
     done = moves[moves[:, 0] < place]
     owners = first.copy()
-    owners[done[:, 1]] = done[:, 3]  # of several moves of one the last stays
+    owners[done[:, 1]] = done[:, 3]  # the last of several moves wins
     return owners
 
 
 def _first_owners(slots: Sequence[Slot], moves: NDArray[np.int64]) -> Owners:
-    """The owners in the first slot: as a slot tells them, less the moves before it."""
+    """Return the owners in the first slot, from recorded owners and the moves before them."""
     there = virtual_workers(slots[0])
     fits = (place for place, slot in enumerate(slots) if len(slot.owners) == there and there)
-    told = next(fits, None)
+    recorded = next(fits, None)
     known = np.full(there, -1, np.int32)
-    if told is not None:
-        known[:] = slots[told].owners
-        moves = moves[moves[:, 0] < told]
+    if recorded is not None:
+        known[:] = slots[recorded].owners
+        moves = moves[moves[:, 0] < recorded]
     moved, firsts = np.unique(moves[:, 1], return_index=True)
     known[moved] = moves[firsts, 2]
-    if told is None:
+    if recorded is None:
         _fill(known, [worker.virtual_workers for worker in slots[0].workers])
     return known
 
 
 def _fill(owners: Owners, counts: Sequence[int]) -> None:
-    """Give those without an owner to workers that lack some, in the order of their numbers."""
+    """Assign virtual workers without an owner to workers that have fewer than their count."""
     has = np.bincount(owners[owners >= 0], minlength=len(counts))
     lacking = np.repeat(np.arange(len(counts)), np.maximum(0, np.array(counts) - has))
     unknown = np.flatnonzero(owners < 0)

@@ -1,4 +1,4 @@
-"""The page: runs enter, a Bokeh document leaves that follows them, or goes back to any slot."""
+"""The page: runs enter; a Bokeh document leaves that follows them or shows an earlier slot."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,10 +22,10 @@ from steelyard.dashboard.runs import ShownRun
 from steelyard.printable import printable
 
 EVERY = 400
-"""Milliseconds between two looks at the runs."""
+"""Milliseconds between two updates of the page."""
 
-_PLAYED = 2
-"""So many looks after one another show the same slot when a run is played again."""
+_UPDATES_PER_SLOT = 2
+"""Updates for which a slot is shown while a run is replayed."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class _Shown:
 
 
 class Page:
-    """One browser's view of the runs; each browser has its own place in time."""
+    """One browser's view of the runs; each browser can show another slot."""
 
     def __init__(self, runs: Sequence[ShownRun]) -> None:
         style = InlineStyleSheet(css=_file("parts.css"))
@@ -79,16 +79,16 @@ class Page:
         self._live = Button(name="live", label="Latest", stylesheets=[style])
         self._is_following = True
         self._is_ours = False
-        """Whether the slider is moved by this page, not by somebody."""
-        self._looks = 0
+        """Whether the page, not the user, moves the slider."""
+        self._updates = 0
         self._slider.on_change("value", lambda _, __, value: self._slid(value))
         self._live.on_click(lambda: self._go(self._last))
         self._play.on_change("active", lambda _, __, active: self._played(active))
 
     def add_to(self, document: Document) -> None:
-        """Put it into a document, and keep that up to date."""
+        """Add the page to a document, and update it periodically."""
         document.title = "Steelyard"
-        # Bokeh takes text too: what fills the blocks of its own template.
+        # Bokeh also accepts a text, which fills the blocks of its own template.
         document.template = _file("page.html")  # type: ignore[assignment]
         document.template_variables.update(
             css=_file("page.css"),
@@ -113,7 +113,7 @@ class Page:
         document.add_periodic_callback(self.update, EVERY)
 
     def update(self) -> None:
-        """Look whether the runs have gone on; step on if one is played again."""
+        """Show new slots; advance by a slot if a run is replayed."""
         is_new = False
         for shown in self._shown:
             slots = shown.run.slots()
@@ -125,8 +125,8 @@ class Page:
         if is_new:
             self._grow()
         elif self._play.active:
-            self._looks += 1
-            if self._looks % _PLAYED == 0:
+            self._updates += 1
+            if self._updates % _UPDATES_PER_SLOT == 0:
                 self._step()
 
     @property
@@ -134,7 +134,7 @@ class Page:
         return max(0, max(len(shown.timeline) for shown in self._shown) - 1)
 
     def _grow(self) -> None:
-        """There is more to go to: the slider grows, and follows unless somebody looks back."""
+        """Extend the slider, and follow the run unless the user chose an earlier slot."""
         has_some = self._last > 0
         place = self._last if self._is_following else min(int(self._slider.value), self._last)
         self._is_ours = True
@@ -163,13 +163,13 @@ class Page:
     def _played(self, active: bool) -> None:
         self._play.label = "❚❚ Pause" if active else "▶ Play"
         if active:
-            self._looks = 0
+            self._updates = 0
             if int(self._slider.value) >= self._last:
                 self._go(0)
             self._is_following = False
 
     def _show(self, place: int) -> None:
-        """Show the slot at this place, or the last one of a run that has fewer."""
+        """Show the slot at this index, or the last slot of a shorter run."""
         widest = max(
             shown.timeline.widest(min(place, len(shown.timeline) - 1)) for shown in self._shown
         )
@@ -191,7 +191,7 @@ class Page:
         self._hot_keys.text = tables.hot_keys(newest.slot.hot_keys)
         for series in self._series:
             series.cursor.location = self._number(place)
-        state = "latest" if self._is_following else "looking back"
+        state = "latest" if self._is_following else "replay"
         here = f"slot {self._number(place):,} of {self._number(self._last):,}, {state}"
         self._place_of.text = f'<span class="place">{here}</span>'
 
@@ -200,8 +200,8 @@ class Page:
         return longest[min(place, len(longest) - 1)].slot
 
     def _set_notice(self) -> None:
-        told = " ".join(filter(None, (shown.run.notice() for shown in self._shown)))
-        text = f'<p class="notice">{wording.escaped(told)}</p>' if told else ""
+        notice = " ".join(filter(None, (shown.run.notice() for shown in self._shown)))
+        text = f'<p class="notice">{wording.escaped(notice)}</p>' if notice else ""
         if self._notice.text != text:
             self._notice.update(text=text, visible=bool(text))
         for shown in self._shown:
@@ -210,7 +210,7 @@ class Page:
 
 
 def _differs(slots: Sequence[object], known: Sequence[object]) -> bool:
-    """Whether there are others now: more, or a new run."""
+    """Return whether there are new slots, or the slots of a new run."""
     return len(slots) != len(known) or (bool(slots) and slots[-1] != known[-1])
 
 

@@ -1,8 +1,8 @@
-"""Follow the history of a control path, or of a file of its lines.
+"""Follow the history of a control path, or of a file with the same lines.
 
-A path enters; the slots that are known so far leave, each time one asks. Lines are added while it
-is read, the file is cut when it is long, replaced where it cannot be added to, and may not be there
-yet. What was seen once stays, up to some thousands of slots.
+A path enters; each call returns the slots that are known so far. The file may not exist yet, it
+grows while it is read, it is truncated when it is long, and object stores replace it. The reader
+keeps slots that it has read, up to some thousands.
 """
 
 import os
@@ -17,17 +17,22 @@ from steelyard.control.history import Slot
 from steelyard.control.store import HISTORY
 
 _KEPT = 4000
-"""Slots that are remembered."""
+"""Most slots that are kept."""
 
 _REST = 2.0
-"""Seconds between two looks at a store that is paid for by the request."""
+"""Seconds between two reads of a store that charges for requests."""
 
 _COARSE = 2.0
-"""Seconds for which a file that has changed may change again without another stamp."""
+"""Seconds after a change in which a file may change again without a new time stamp."""
 
 
 class HistoryReader:
-    """The slots of a history that grows.
+    """Reads a history that grows.
+
+    Args:
+        path: A control path, or a file of history lines.
+        rest: Seconds between two reads; by default 2 for a store that charges for requests, else 0.
+        clock: The clock that measures `rest`.
 
     >>> import tempfile
     >>> from steelyard.control.store import ControlStore
@@ -50,41 +55,41 @@ class HistoryReader:
         self._files, self._name = _found(path)
         needed = _REST if self._files.costs_per_request else 0.0
         self._rest, self._clock = needed if rest is None else rest, clock
-        self._looked = self._changed = -inf
+        self._refreshed = self._changed = -inf
         self._slots: deque[Slot] = deque(maxlen=_KEPT)
         self._stamp: tuple[int, ...] | None = None
         self._position = 0
         self._last = b""
-        """The last line that was read, which ends at the position."""
+        """The last line that was read; it ends at the position."""
         self.unreadable = 0
-        """Lines that are no slots."""
-        self.trouble = ""
-        """Why it could not be read the last time, if so."""
+        """Number of lines that are not slots."""
+        self.failure = ""
+        """The reason why the last read failed, or nothing."""
 
     @property
     def shown(self) -> str:
-        """Where it reads, for people."""
+        """The address of the history, for messages."""
         return f"{self._files.shown}/{self._name}"
 
     @property
     def last(self) -> Slot | None:
-        """The newest slot that is known."""
+        """The newest known slot."""
         return self._slots[-1] if self._slots else None
 
     def exists(self) -> bool:
-        """Whether there is something to read."""
+        """Return whether the history exists."""
         return self._files.stamp(self._name) is not None
 
     def slots(self) -> list[Slot]:
-        """All slots that are known now."""
+        """Return all slots that are known now."""
         now = self._clock()
-        if now - self._looked >= self._rest:
-            self._looked = now
-            self._look(now)
+        if now - self._refreshed >= self._rest:
+            self._refreshed = now
+            self._refresh(now)
         return list(self._slots)
 
-    def _look(self, now: float) -> None:
-        self.trouble = ""
+    def _refresh(self, now: float) -> None:
+        self.failure = ""
         try:
             stamp = self._files.stamp(self._name)
             if stamp != self._stamp:
@@ -93,22 +98,22 @@ class HistoryReader:
                 self._read()
             self._stamp = stamp
         except FileNotFoundError:
-            pass  # it vanished in between, and may come back
+            pass  # the file was removed meanwhile, and may come back
         except OSError as error:
-            self.trouble = str(error.strerror or error)
+            self.failure = str(error.strerror or error)
 
     def _read(self) -> None:
         begin = self._position - len(self._last)
         text = self._files.read_bytes(self._name, begin)
-        goes_on = text.startswith(self._last)
-        if not goes_on:
+        is_continued = text.startswith(self._last)
+        if not is_continued:
             text = self._files.read_bytes(self._name, 0)
             begin = 0
             self._last = b""
-        end = text.rfind(b"\n") + 1  # what comes after it is still being written
+        end = text.rfind(b"\n") + 1  # an incomplete last line is still being written
         fresh = text[len(self._last) : end]
-        slots = self._understood(fresh.splitlines())
-        if goes_on:
+        slots = self._parsed(fresh.splitlines())
+        if is_continued:
             self._slots.extend(slots)
         else:
             self._take_over(slots)
@@ -117,13 +122,13 @@ class HistoryReader:
             self._last = text[text.rfind(b"\n", 0, end - 1) + 1 : end]
 
     def _take_over(self, slots: list[Slot]) -> None:
-        """Another file in the place of the old: the same run, cut, or a new one."""
+        """Add the slots of a replaced file: of the same run, truncated, or of a new run."""
         known = {(slot.slot, slot.time) for slot in self._slots}
         if not any((slot.slot, slot.time) in known for slot in slots):
             self._slots.clear()
         self._slots.extend(slot for slot in slots if (slot.slot, slot.time) not in known)
 
-    def _understood(self, lines: list[bytes]) -> list[Slot]:
+    def _parsed(self, lines: list[bytes]) -> list[Slot]:
         slots = []
         for line in lines:
             if not line.strip():
@@ -136,7 +141,7 @@ class HistoryReader:
 
 
 def _found(path: str | os.PathLike[str]) -> tuple[Files, str]:
-    """The files and the name of a history: in a control path, or a file itself."""
+    """Return the folder and the file name of a history."""
     files = files_at(path)
     itself = files.local_path
     if itself is not None and (itself.is_file() or itself.suffix == ".jsonl"):
@@ -145,10 +150,16 @@ def _found(path: str | os.PathLike[str]) -> tuple[Files, str]:
 
 
 def read_finished(path: str | os.PathLike[str]) -> list[Slot]:
-    """The slots of a run that is over; a ValueError if there are none."""
+    """Return the slots of a finished run.
+
+    Raises:
+        ValueError: There are no slots.
+    """
     reader = HistoryReader(path)
     slots = reader.slots()
     if not slots:
-        what = "has no slots" if reader.exists() else "is not there"
-        raise ValueError(f"replay: {reader.shown} {what}; give a history.jsonl, or a control path")
+        problem = "has no slots" if reader.exists() else "does not exist"
+        raise ValueError(
+            f"replay: {reader.shown} {problem}; name a history.jsonl or a control path"
+        )
     return slots

@@ -1,4 +1,4 @@
-"""What a page can show: runs, each with the slots that are known of it so far."""
+"""The runs that a page shows, each with its slots so far."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -11,22 +11,22 @@ from steelyard.dashboard.reader import HistoryReader
 
 @dataclass(frozen=True)
 class ShownRun:
-    """A stream on one way to group it."""
+    """A stream with one grouping strategy."""
 
     name: str
     slots: Callable[[], Sequence[Slot]]
-    """All slots so far; asked again and again."""
+    """Returns all slots so far; called at every update of the page."""
     is_simulated: bool = False
-    """Times are those of the stream, not of a clock."""
+    """Whether times are those of a simulated stream, not of a clock."""
     notice: Callable[[], str] = lambda: ""
-    """What people should know of it: that nothing is there yet, that lines cannot be read."""
+    """Returns a notice for users, for example that there are no slots yet, or nothing."""
     has_blocks: bool = True
-    """Whether virtual workers are shown: where each worker has one, nothing can move."""
+    """Whether virtual workers are shown; if each worker has only one, nothing can move."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The slots of a run that is over."""
+    """The slots of a finished run."""
 
     known: Sequence[Slot]
 
@@ -35,9 +35,9 @@ class Finished:
 
 
 class Paced:
-    """The slots of a run that is over, one after the other: as if it ran now.
+    """The slots of a finished run, revealed one after the other.
 
-    The clock starts when somebody looks for the first time.
+    The time starts with the first call.
 
     >>> now = iter([0.0, 0.5, 99.0])
     >>> played = Paced(list("abc"), per_second=2, clock=lambda: next(now))
@@ -62,26 +62,28 @@ class Paced:
 
 
 _QUIET = 60.0
-"""Seconds without a slot, at least, after which that is told of."""
+"""Shortest time without a slot after which a notice appears, in seconds."""
 
 
 def followed(reader: HistoryReader, clock: Callable[[], float] = time.time) -> ShownRun:
-    """A run of which a control path tells, while it lasts and afterwards."""
+    """Return a run that follows the history of a control path."""
     return ShownRun(reader.shown, reader.slots, notice=lambda: _notice(reader, clock()))
 
 
 def _notice(reader: HistoryReader, now: float) -> str:
-    if reader.trouble:
-        return f"{reader.shown} cannot be read: {reader.trouble}."
+    if reader.failure:
+        return f"{reader.shown} cannot be read: {reader.failure}."
     last = reader.last
     if last is None:
-        return f"There is no slot in {reader.shown} yet; this page waits for the first."
-    told = []
+        return f"{reader.shown} has no slots yet; the page waits for the first one."
+    notices = []
     quiet = now - last.time
     if quiet > max(_QUIET, 10 * last.seconds):
         length = wording.seconds(quiet)
-        told.append(f"No slot has ended for {length}: the stream is quiet, or was stopped.")
+        notices.append(
+            f"No slot has ended for {length}: the stream has no messages or has stopped."
+        )
     if reader.unreadable:
         lines = wording.many(reader.unreadable, "line")
-        told.append(f"{lines} of {reader.shown} could not be read.")
-    return " ".join(told)
+        notices.append(f"{lines} of {reader.shown} could not be read.")
+    return " ".join(notices)

@@ -1,4 +1,4 @@
-"""Serve the page. Runs and an address enter; a server that can be stopped leaves."""
+"""Serve the page. Runs and an address enter; a server leaves."""
 
 import asyncio
 import logging
@@ -30,14 +30,21 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _QUIET = ("bokeh.server.views.ws", "tornado.access", "tornado.general")
-"""Who logs that a browser went away in the middle of a message, or asked for what is not there."""
+"""Loggers of closed connections and of requests for unknown pages, which are no errors here."""
 
 
 class DashboardServer:
-    """Serves the page from a thread of its own until it is closed.
+    """Serves the page in its own thread until it is closed.
 
-    Only this machine can see it, unless `public` is said as well: there are keys on the page, and
-    nobody is asked for a password. Port 0 is any free one; `url` tells.
+    The page shows keys and there is no authentication. So the address must be a loopback address
+    unless `public` is true.
+
+    Args:
+        runs: The runs on the page.
+        port: The port; 0: any free port, which `url` contains.
+        address: The address to listen on.
+        public: Whether other machines may reach the address.
+        names: More host names under which browsers may open the page.
     """
 
     def __init__(
@@ -52,8 +59,8 @@ class DashboardServer:
         require_whole("port", port, least=0, most=65_535)
         if not public and not is_loopback(address):
             raise ValueError(
-                f"address: {address!r} is not this machine alone, and everybody who reaches it "
-                "could see the page; say public if that is what you want"
+                f"address: other machines may reach {address!r}, and the page has no "
+                "authentication; pass --public (public=True) to allow this"
             )
         self._hosts = Hosts.of(address, names)
         try:
@@ -75,7 +82,7 @@ class DashboardServer:
 
     @property
     def url(self) -> str:
-        """Where a browser finds the page."""
+        """The URL of the page."""
         host = socket.gethostname() if self.address in ("0.0.0.0", "::", "") else self.address  # noqa: S104
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
@@ -117,13 +124,13 @@ class DashboardServer:
 
 
 class _Guarded(BokehTornado):
-    """Serves the page, its scripts and its websocket, to the hosts that it was started for."""
+    """Serves the page, its scripts and its websocket under the allowed host names only."""
 
     def __init__(self, hosts: Hosts, application: Application) -> None:
         super().__init__(
             {"/": application},
-            # Who may open the websocket is decided here: Bokeh is not asked about a page whose
-            # origin is the host of the request, whatever that is.
+            # `find_handler` checks the origin of a websocket: Bokeh's own check accepts every page
+            # whose origin is the host of the request.
             extra_websocket_origins=["*"],
             use_index=False,
             keep_alive_milliseconds=10_000,
@@ -132,7 +139,7 @@ class _Guarded(BokehTornado):
         self._hosts = hosts
 
     def find_handler(self, request: HTTPServerRequest, **more: Any) -> Any:
-        """The handler of a request: every request passes here before anything is done for it."""
+        """Return the handler of a request; every request is checked here first."""
         refused = self._refused(request)
         if refused is None:
             return super().find_handler(request, **more)
@@ -146,14 +153,14 @@ class _Guarded(BokehTornado):
             return 403, REFUSAL
         if path == "/ws" and not self._hosts.allow_page(request.headers.get("Origin"), host):
             return 403, _OTHER_PAGE
-        # Bokeh has a script too that puts the page into other sites, which nobody needs.
+        # Bokeh also serves a script that embeds the page into other sites.
         if path not in ("/", "/ws") and not path.startswith("/static/"):
             return 404, _NOT_FOUND
         return None
 
 
 class _Refusal(RequestHandler):
-    """A status and a sentence, whatever was asked for."""
+    """Answers every request with a status and a sentence."""
 
     def initialize(self, status: int, sentence: str) -> None:
         self._answer = status, sentence
@@ -166,7 +173,7 @@ class _Refusal(RequestHandler):
 
 
 class _WithHeaders(OutputTransform):
-    """Adds to every answer how a browser may use it: in no frame, and as what it says it is."""
+    """Adds headers to every answer that forbid frames and content sniffing."""
 
     def transform_first_chunk(
         self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool

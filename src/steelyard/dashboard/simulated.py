@@ -1,4 +1,4 @@
-"""A simulation as a run: an outcome enters; slots leave, as a controller tells them."""
+"""Show a simulation as a run: an outcome enters; slots leave, as a controller writes them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ _HOT_KEYS = 10
 def slots_of(
     outcome: Outcome, stream: Stream, name_of: Callable[[int], str] = lambda key: f"key {key}"
 ) -> list[Slot]:
-    """The slots of a simulation; of several sources, the first one's virtual workers."""
+    """Return the slots of a simulation, with the virtual workers of its first source."""
     by_slot = outcome.every(outcome.slot)
     messages = by_slot.tally.arrivals[:-1].sum(axis=1)
     p50, p99 = by_slot.latency_quantile(0.5), by_slot.latency_quantile(0.99)
@@ -57,13 +57,13 @@ def slots_of(
 
 
 def _moves_after(outcome: Outcome, place: int) -> tuple[tuple[int, int, int], ...]:
-    """Moves that follow from the reports at the end of a slot: they happen in the next slot."""
+    """Return the moves that follow a slot, which the outcome lists under the next slot."""
     moves = outcome.first_moves[outcome.first_moves[:, 0] == place + 1][:, 1:]
     return tuple((virtual, giver, taker) for virtual, giver, taker in moves.tolist())
 
 
 def _workers(by_slot: Outcome, place: int, owned: NDArray[np.int64]) -> tuple[WorkerSlot, ...]:
-    """The workers in one slot of an outcome that has a tick per slot."""
+    """Return the workers in one slot of an outcome with one tick per slot."""
     arrivals = by_slot.tally.arrivals[place]
     workers = by_slot.cluster.workers
     states = by_slot.states[place] if len(by_slot.states) else np.zeros(workers, np.int8)
@@ -90,7 +90,7 @@ def _known(latency: float) -> float | None:
 
 
 def _owned(outcome: Outcome) -> tuple[NDArray[np.int64], tuple[int, ...]]:
-    """Virtual workers by slot and worker, at the first source; and their owners in slot 0."""
+    """Count virtual workers by slot and worker at the first source; return their first owners."""
     workers, slots = outcome.cluster.workers, outcome.moves.size
     total = round(float(outcome.owned[0].sum())) if outcome.owned.size else workers
     owners = np.repeat(np.arange(workers), total // workers)
@@ -104,7 +104,7 @@ def _owned(outcome: Outcome) -> tuple[NDArray[np.int64], tuple[int, ...]]:
 def _hot_keys(
     stream: Stream, length: float, slots: int, name_of: Callable[[int], str]
 ) -> list[tuple[HotKeyShare, ...]]:
-    """The most frequent keys of every slot."""
+    """Return the most frequent keys of every slot."""
     pieces: list[list[NDArray[np.uint32]]] = [[] for _ in range(slots)]
     for chunk in stream.chunks():
         cuts = chunk.times.searchsorted(np.arange(1, slots) * length)
@@ -124,7 +124,7 @@ def _hot_keys(
 
 
 def example_slots(messages: int = 300_000, slots: int = 100) -> list[Slot]:
-    """A short run to look at: two of eight workers are slow, then one of these and another."""
+    """Simulate a short run: two of eight workers are slow, and one of them changes halfway."""
     made = named("zf", fraction=messages / 10_000_000, skew=1.0, keys=20_000)
     stream = replace(made, seconds=float(slots))
     unit = stream.messages / stream.seconds / 0.8 / 6.8
@@ -143,7 +143,7 @@ def example_slots(messages: int = 300_000, slots: int = 100) -> list[Slot]:
 def quiet_slot(
     number: int, owned: Sequence[int], moves: tuple[tuple[int, int, int], ...] = ()
 ) -> Slot:
-    """A slot in which nothing happened but moves: for examples."""
+    """Return a slot without messages, for examples."""
     workers = tuple(
         WorkerSlot(worker, 0, 0.0, 0.0, "normal", count, 0, None, None)
         for worker, count in enumerate(owned)

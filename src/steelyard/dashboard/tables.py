@@ -1,6 +1,6 @@
-"""The parts of the page that are text: frames enter, HTML leaves.
+"""The texts of the page: frames enter, HTML leaves.
 
-Every value that comes from data passes `escaped`.
+Every value from data passes `escaped`.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from steelyard.dashboard.wording import escaped
 
 
 def summary(frame: Frame, *, is_simulated: bool) -> str:
-    """The finding, what happens about it, and the numbers of a slot."""
+    """Return the sentences and the numbers of a slot."""
     numbers = frame.summary
     tiles = "".join(
         f'<div class="tile"><dt>{name}</dt><dd>{escaped(value)}<small>{unit}</small></dd></div>'
@@ -29,28 +29,28 @@ def summary(frame: Frame, *, is_simulated: bool) -> str:
 
 
 def _tiles(numbers: SlotSummary) -> list[tuple[str, str, str]]:
-    used = "–" if numbers.used is None else f"{numbers.used:.0%}".removesuffix("%")
+    utilization = "–" if numbers.utilization is None else f"{100 * numbers.utilization:.0f}"
     p99 = wording.seconds(numbers.p99).split(" ")
     return [
         ("throughput", wording.whole(numbers.rate), " messages/s"),
-        ("capacity used", used, " %" if numbers.used is not None else ""),
+        ("utilization", utilization, " %" if numbers.utilization is not None else ""),
         ("imbalance", f"{numbers.imbalance:.0%}".removesuffix("%"), " %"),
-        ("latency, p99", p99[0], f" {p99[1]}" if len(p99) > 1 else ""),
-        ("waiting", wording.whole(numbers.backlog), " messages"),
-        ("moved so far", f"{numbers.moves_so_far:,}", ""),
+        ("latency (p99)", p99[0], f" {p99[1]}" if len(p99) > 1 else ""),
+        ("backlog", wording.whole(numbers.backlog), " messages"),
+        ("moves so far", f"{numbers.moves_so_far:,}", ""),
     ]
 
 
 def waiting(notice: str) -> str:
-    """What is shown before the first slot."""
-    told = escaped(notice or "Waiting for the first slot.")
-    return f'<p class="finding">{told}</p>'
+    """Return the text before the first slot."""
+    text = escaped(notice or "Waiting for the first slot.")
+    return f'<p class="finding">{text}</p>'
 
 
 def hot_keys(keys: Sequence[HotKeyShare]) -> str:
-    """The most frequent keys, each with a bar of its share."""
+    """Return a table of the most frequent keys, each with a bar of its share."""
     if not keys:
-        return '<p class="none">No key is told of.</p>'
+        return '<p class="none">No hot keys were reported.</p>'
     most = max(key.share for key in keys) or 1.0
     rows = "".join(
         f'<tr><td class="key" title="{escaped(wording.shortened(key.key))}">'
@@ -63,9 +63,9 @@ def hot_keys(keys: Sequence[HotKeyShare]) -> str:
 
 
 def moves(lines: Sequence[LogLine], *, is_simulated: bool) -> str:
-    """The moves, the latest first."""
+    """Return a list of the moves, the latest first."""
     if not lines:
-        return '<p class="none">Nothing has moved.</p>'
+        return '<p class="none">No virtual worker has moved.</p>'
     rows = "".join(
         f'<li><span class="slot">slot {line.slot:,}</span> '
         f"<span>{escaped(line.text)}</span>"
@@ -75,10 +75,10 @@ def moves(lines: Sequence[LogLine], *, is_simulated: bool) -> str:
     return f"<ol>{rows}</ol>"
 
 
-def legend(looks_of: dict[str, theme.Look]) -> str:
-    """A swatch and a word for each look, in the page's own HTML."""
+def legend(styles: dict[str, theme.BlockStyle]) -> str:
+    """Return a swatch and a name for each style."""
     return "".join(
-        f'<span><i class="swatch {look.hatch}{"" if look.fill else " hollow"}" '
-        f'style="--color:{look.color}"></i>{escaped(name)}</span>'
-        for name, look in looks_of.items()
+        f'<span><i class="swatch {style.hatch}{"" if style.fill else " hollow"}" '
+        f'style="--color:{style.color}"></i>{escaped(name)}</span>'
+        for name, style in styles.items()
     )

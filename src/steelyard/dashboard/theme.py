@@ -1,6 +1,7 @@
-"""Colors and patterns: the same for whoever sees red and green alike (after Okabe and Ito).
+"""Colors and patterns of the page, for color-blind readers too (palette of Okabe and Ito).
 
-Colors alone tell nothing: states have a pattern and a word, blocks a pattern or an outline.
+No information depends on color alone: states have a pattern and a word, blocks have a pattern or
+an outline.
 """
 
 from dataclasses import dataclass
@@ -10,34 +11,34 @@ ORANGE, VERMILLION, PURPLE, GRAY = "#e69f00", "#d55e00", "#cc79a7", "#8a9099"
 
 
 @dataclass(frozen=True)
-class Look:
-    """How something is drawn."""
+class BlockStyle:
+    """The color and the pattern of a bar, a block or a line."""
 
     color: str
     hatch: str = "blank"
-    """A pattern of Bokeh's."""
+    """A hatch pattern of Bokeh."""
     fill: float = 1.0
-    """How opaque it is."""
+    """Opacity of the fill."""
 
 
 STATES = {
-    "idle": Look(SKY, "dot"),
-    "normal": Look(GREEN),
-    "busy": Look(VERMILLION, "right_diagonal_line"),
-    "drained": Look(GRAY, "cross", fill=0.2),
+    "idle": BlockStyle(SKY, "dot"),
+    "normal": BlockStyle(GREEN),
+    "busy": BlockStyle(VERMILLION, "right_diagonal_line"),
+    "drained": BlockStyle(GRAY, "cross", fill=0.2),
 }
 
-OWN, GUEST, CAME, LEAVES = "at home", "from elsewhere", "just came", "leaves now"
+INITIAL, MOVED, ARRIVED, LEAVING = "initial owner", "moved earlier", "just moved", "about to move"
 
 BLOCKS = {
-    OWN: Look(BLUE),
-    GUEST: Look(PURPLE),
-    CAME: Look(ORANGE, "dot"),
-    LEAVES: Look(VERMILLION, fill=0.0),
+    INITIAL: BlockStyle(BLUE),
+    MOVED: BlockStyle(PURPLE),
+    ARRIVED: BlockStyle(ORANGE, "dot"),
+    LEAVING: BlockStyle(VERMILLION, fill=0.0),
 }
 
-RUNS = (Look(VERMILLION), Look(BLUE))
-"""Of two runs side by side; the first is drawn dashed."""
+RUNS = (BlockStyle(VERMILLION), BlockStyle(BLUE))
+"""Styles of two runs; the first is drawn dashed."""
 
 INK = "#7c838c"
-"""Of text and lines before the page knows whether it is light or dark; readable on both."""
+"""Color of text and lines before the page is light or dark; readable on both."""

@@ -1,4 +1,4 @@
-"""How numbers, keys and findings read. Values enter; text leaves."""
+"""Format numbers, keys and lists for the page. Values enter; text leaves."""
 
 import html
 import time
@@ -11,7 +11,7 @@ _LONGEST = 60
 
 
 def escaped(text: object) -> str:
-    """Text that is text on a page, whatever is in it.
+    """Escape a text for HTML, and its unprintable characters.
 
     >>> escaped("<script>alert('x')</script>")
     '&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;'
@@ -20,7 +20,7 @@ def escaped(text: object) -> str:
 
 
 def shortened(key: str) -> str:
-    r"""A key in one line: what cannot be seen is written as escapes, and what is long is cut.
+    r"""Format a key in one line; escape unprintable characters and cut long keys.
 
     >>> shortened("two\nlines"), shortened("")
     ('two\\nlines', '(empty)')
@@ -32,7 +32,7 @@ def shortened(key: str) -> str:
 
 
 def whole(number: float) -> str:
-    """A number of messages: exact when small, three digits when large.
+    """Format a number of messages: small ones exactly, large ones with three digits.
 
     >>> whole(0), whole(0.4), whole(9876.4), whole(1_234_567)
     ('0', '0.4', '9,876', '1.23 M')
@@ -51,7 +51,7 @@ def _three(number: float) -> str:
 
 
 def percent(part: float) -> str:
-    """A part of a whole.
+    """Format a fraction as a percentage.
 
     >>> percent(0.1234), percent(0.004), percent(0)
     ('12 %', '0.4 %', '0 %')
@@ -62,7 +62,7 @@ def percent(part: float) -> str:
 
 
 def seconds(length: float | None) -> str:
-    """A length of time; a dash where it is not known.
+    """Format a length of time; an unknown one is a dash.
 
     >>> seconds(0.0123), seconds(2.5), seconds(150), seconds(7200), seconds(None)
     ('12.3 ms', '2.5 s', '2.5 min', '2 h', '–')
@@ -76,7 +76,7 @@ def seconds(length: float | None) -> str:
 
 
 def moment(at: float, *, is_simulated: bool) -> str:
-    """When a slot ended: by the clock of this machine, or from the start of a simulated stream.
+    """Format the end of a slot: local time, or time since the start of a simulated stream.
 
     >>> moment(5400, is_simulated=True)
     '1:30:00'
@@ -88,7 +88,7 @@ def moment(at: float, *, is_simulated: bool) -> str:
 
 
 def listed(numbers: Iterable[int], most: int = 6) -> str:
-    """Numbers of workers, which rise, in a sentence.
+    """Format ascending numbers of workers for a sentence.
 
     >>> listed([3]), listed([1, 2, 5]), listed([0, 2, 3, 4, 9]), listed(range(0, 20, 2))
     ('3', '1, 2 and 5', '0, 2–4 and 9', '0, 2, 4, 6, 8, 10 and 4 more')
@@ -110,7 +110,7 @@ def _range(group: list[int]) -> list[str]:
 
 
 def joined(names: list[str]) -> str:
-    """Names in a sentence.
+    """Join names for a sentence.
 
     >>> joined(["a", "b", "c"])
     'a, b and c'
@@ -119,7 +119,7 @@ def joined(names: list[str]) -> str:
 
 
 def workers(numbers: Iterable[int]) -> str:
-    """Workers at the start of a sentence.
+    """Name workers at the start of a sentence.
 
     >>> workers([6, 7])
     'Workers 6 and 7'
@@ -129,7 +129,7 @@ def workers(numbers: Iterable[int]) -> str:
 
 
 def many(number: int, thing: str) -> str:
-    """A number of things.
+    """Format a number of things.
 
     >>> many(1, "move"), many(1200, "move")
     ('1 move', '1,200 moves')

@@ -1,4 +1,4 @@
-"""Kafka: a broker of one's own or somebody's, topics, and words that are sent to them."""
+"""A Kafka broker, its topics, and producers that send words to them."""
 
 import socket
 import subprocess
@@ -16,13 +16,14 @@ import pyarrow as pa
 from steelyard.deployment.grid_settings import SOURCES
 
 _SCRIPT = Path(__file__).parents[4] / "scripts" / "kafka"
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
+"""Seconds that a call to the broker may take."""
 _CHUNK = 100_000
 
 
 @contextmanager
 def running_broker(servers: str | None, folder: Path) -> Iterator[str]:
-    """The address of a cluster that is given, or of a broker that runs as long as this."""
+    """Yield the given address, or start a broker for the duration of the context."""
     if servers is not None:
         yield servers
         return
@@ -32,12 +33,12 @@ def running_broker(servers: str | None, folder: Path) -> Iterator[str]:
     try:
         yield _script("start", *where, "--port", port)
     finally:
-        with suppress(ValueError):  # which would hide why it did not start
+        with suppress(ValueError):  # it would hide the reason of a failed start
             _script("stop", *where)
 
 
 def connector() -> dict[str, str]:
-    """The setting by which Spark finds its connector to Kafka."""
+    """Return the setting with which Spark finds its Kafka connector."""
     if _SCRIPT.exists():
         return {"spark.jars": _script("jars")}
     import pyspark
@@ -48,7 +49,10 @@ def connector() -> dict[str, str]:
 
 def _script(*arguments: str) -> str:
     if not _SCRIPT.exists():
-        raise ValueError("no broker can be started without scripts/kafka: name yours (--servers)")
+        raise ValueError(
+            "servers: a broker can be started only in a clone with scripts/kafka; "
+            "name a running one with --servers"
+        )
     ran = subprocess.run([_SCRIPT, *arguments], capture_output=True, text=True, check=False)  # noqa: S603
     if ran.returncode:
         raise ValueError(ran.stderr.strip() or ran.stdout.strip())
@@ -57,7 +61,7 @@ def _script(*arguments: str) -> str:
 
 @dataclass(frozen=True)
 class Topic:
-    """Messages in partitions of equal size: number i is in partition i modulo their number."""
+    """A topic with partitions of equal size; message i is in partition i modulo their number."""
 
     servers: str
     name: str
@@ -65,43 +69,43 @@ class Topic:
     partitions: int = SOURCES
 
     def last(self, messages: int) -> dict[str, dict[str, int]]:
-        """Return the offsets, for Spark, of the last messages of the topic."""
+        """Return the offsets at which the last messages of the topic start, for Spark."""
         start = (self.messages - messages) // self.partitions
         return {self.name: {str(p): start for p in range(self.partitions)}}
 
 
 def create(servers: str, prefix: str) -> str:
-    """Make a topic that nobody else has; its name."""
+    """Create a topic with a unique name, and return the name."""
     try:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
         from confluent_kafka.cimpl import NewTopic
     except ImportError as error:
         raise ValueError(
-            "words are sent to Kafka by confluent-kafka: install it with 'pip install "
+            "a Kafka producer needs confluent-kafka: install it with 'pip install "
             '".[deploy]"\' in a clone of steelyard'
         ) from error
     name = f"steelyard-{prefix}-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
     try:
-        admin.create_topics([NewTopic(name, SOURCES, 1)])[name].result(_PATIENCE)
+        admin.create_topics([NewTopic(name, SOURCES, 1)])[name].result(_TIMEOUT)
     except KafkaException as error:
-        raise ValueError(f"the topic {name} cannot be made at {servers}: {error}") from error
+        raise ValueError(f"the topic {name} cannot be created at {servers}: {error}") from error
     return name
 
 
 def delete(servers: str, name: str) -> None:
-    """Leave nothing on somebody's cluster; if it cannot be done, it is theirs to do."""
+    """Delete a topic from a user's cluster; ignore a failure."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
     with suppress(KafkaException):
-        admin.delete_topics([name])[name].result(_PATIENCE)
+        admin.delete_topics([name])[name].result(_TIMEOUT)
 
 
 def fill(servers: str, prefix: str, words: Sequence[pa.Array]) -> Topic:
-    """Send words, the keys of messages, to a new topic."""
+    """Send words to a new topic, as the keys of messages."""
     name = create(servers, prefix)
     lost: list[str] = []
     producer = _producer(servers, lost)
@@ -111,9 +115,9 @@ def fill(servers: str, prefix: str, words: Sequence[pa.Array]) -> Topic:
             _send(producer, name, word, number)
             number += 1
         producer.poll(0)
-    if producer.flush(_PATIENCE) or lost:
-        why = lost[0] if lost else f"not within {_PATIENCE:g} seconds"
-        raise ValueError(f"{servers} did not take all messages: {why}")
+    if producer.flush(_TIMEOUT) or lost:
+        why = lost[0] if lost else f"no answer within {_TIMEOUT:g} seconds"
+        raise ValueError(f"{servers} did not accept all messages: {why}")
     return Topic(servers, name, number)
 
 
@@ -125,7 +129,7 @@ class ConstantRateProducer:
         self.topic = create(servers, "offered")
         self._words: list[str] = words.to_pylist()
         self.lost: list[str] = []
-        """Why messages were not taken."""
+        """Reasons for which messages were not accepted."""
         self._producer = _producer(servers, self.lost, linger=5)
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -137,7 +141,7 @@ class ConstantRateProducer:
     def __exit__(self, *_: object) -> None:
         self._is_over.set()
         self._thread.join()
-        self._producer.flush(_PATIENCE)
+        self._producer.flush(_TIMEOUT)
         delete(self._servers, self.topic)
 
     def _run(self) -> None:
@@ -160,7 +164,7 @@ def _producer(servers: str, lost: list[str], linger: int = 50) -> Any:
     return Producer(
         {
             "bootstrap.servers": servers,
-            "enable.idempotence": True,  # or messages may change their places
+            "enable.idempotence": True,  # otherwise retries may reorder messages
             "linger.ms": linger,
             "batch.size": 1 << 20,
             "compression.type": "lz4",

@@ -1,4 +1,4 @@
-"""The main job on this machine: a skewed stream, counted by workers two of which are slow.
+"""The demo: count a skewed stream on this machine, with slow workers.
 
 A stream of files enters; the history of each grouping strategy leaves.
 """
@@ -20,14 +20,18 @@ from pyspark.sql import functions as F
 
 from steelyard.control.history import Slot
 from steelyard.datasets import zipf_ranks
+from steelyard.deployment.deployed_strategies import (
+    CONSISTENT_DELEGATED,
+    KEY_GROUPING,
+    DeployedStrategy,
+)
 from steelyard.deployment.emulated_machines import Machines, SlowCount
-from steelyard.placements import Delegated
-from steelyard.plans import Planner
+from steelyard.deployment.strategy_grouping import group_with
 from steelyard.spark.streaming.grouped_stream import GroupedStream
-from steelyard.spark.streaming.stream_grouping import group_stream
 from steelyard.validation import require_between, require_whole
 
-STRATEGIES = ("key grouping", "consistent grouping")
+DEMO_STRATEGIES = (KEY_GROUPING, CONSISTENT_DELEGATED)
+"""The strategies that the demo compares, in the order in which they run."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +41,13 @@ class DemoSettings:
     workers: int = 8
     slow: int = 2
     speed: float = 0.3
-    """Of a slow worker, against the others."""
+    """Speed of a slow worker; the other workers have 1."""
     skew: float = 1.2
     keys: int = 20_000
     messages: int = 300_000
-    """In a micro-batch."""
+    """Messages in a micro-batch."""
     service: float = 1e-4
-    """Seconds that a message takes at a worker that is not slow."""
+    """Service time of a message on a worker of speed 1, in seconds."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -54,17 +58,17 @@ class DemoSettings:
 
     @property
     def machines(self) -> Machines:
-        """Of the workers, each its own; the last ones are slow."""
+        """One machine for each worker; the last ones are slow."""
         speeds = [1.0] * (self.workers - self.slow) + [self.speed] * self.slow
         return Machines(self.service, speeds)
 
     @property
     def limit(self) -> float:
-        """Messages a second that all workers together can do."""
+        """Total capacity of all workers, in messages per second."""
         return self.machines.limit
 
     def write(self, folder: Path, batches: int) -> None:
-        """The stream: a file for each micro-batch."""
+        """Write the stream, one file for each micro-batch."""
         folder.mkdir(parents=True, exist_ok=True)
         for batch in range(batches):
             ranks = zipf_ranks(self.messages, self.skew, self.keys, self.seed * 1000 + batch)
@@ -74,44 +78,52 @@ class DemoSettings:
 
 @dataclass(frozen=True)
 class DemoRun:
-    """The stream under one grouping strategy."""
+    """The result of one grouping strategy."""
 
-    name: str
+    strategy: DeployedStrategy
     setting: DemoSettings
     slots: tuple[Slot, ...]
 
     @property
+    def name(self) -> str:
+        """The name of the strategy in tables and figures."""
+        return self.strategy.title
+
+    @property
     def settled(self) -> tuple[Slot, ...]:
-        """The second half: by then a strategy that learns has learned."""
+        """The second half of the slots; a strategy that learns has converged by then."""
         return self.slots[len(self.slots) // 2 :]
 
     @property
     def throughput(self) -> float:
-        """Messages a second."""
+        """Messages per second."""
         return median(slot.messages / slot.seconds for slot in self.settled)
 
     @property
-    def used(self) -> float:
-        """The part of all workers' time that was spent on messages while the busiest was busy."""
+    def efficiency(self) -> float:
+        """Work done, as a share of the work that all workers could have done in the same time.
+
+        The time is the busy time of the busiest worker.
+        """
         return median(s.messages / s.busiest / self.setting.limit for s in self.settled)
 
     @property
     def imbalance(self) -> float:
-        """How much longer the busiest worker took than the mean."""
+        """The longest busy time of a worker over the mean busy time, minus 1."""
         return median(slot.imbalance for slot in self.settled)
 
     @property
     def p50(self) -> float:
-        """Seconds from the start of a message's micro-batch until it was counted."""
+        """Median of the seconds from the start of a micro-batch until a message is counted."""
         return median(slot.p50 or 0.0 for slot in self.settled)
 
     @property
     def p99(self) -> float:
-        """Seconds from the start of a message's micro-batch until it was counted."""
+        """99th percentile of the same latency."""
         return median(slot.p99 or 0.0 for slot in self.settled)
 
     def copies(self, keys: float) -> float:
-        """Workers that hold a key, on average."""
+        """Return the number of workers that hold a key, on average over `keys` keys."""
         return median(sum(w.keys for w in slot.workers) for slot in self.settled) / keys
 
 
@@ -122,43 +134,45 @@ def compare(
     batches: tuple[int, int] = (3, 7),
     watch: Callable[[str, Slot], None] = lambda *_: None,
 ) -> tuple[list[DemoRun], float]:
-    """Key grouping, then consistent grouping, on the same files; and different keys of a batch.
+    """Run key grouping, then consistent grouping, on the same files.
 
-    `watch` is called at the end of every slot.
+    Args:
+        spark: The session.
+        folder: An empty folder for the stream, checkpoints and the control path.
+        setting: The stream and the workers.
+        batches: The numbers of micro-batches of both strategies.
+        watch: Called with the name of the strategy and the slot at the end of each slot.
+
+    Returns:
+        Both runs, and the number of different keys in a micro-batch.
     """
     setting.write(folder / "in", max(batches))
     files = spark.read.parquet(str(folder / "in" / "0000.parquet"))
     keys = float(files.distinct().count())
     runs = []
     with _shuffle_partitions(spark, setting.workers):
-        for name, number in zip(STRATEGIES, batches, strict=True):
+        for strategy, number in zip(DEMO_STRATEGIES, batches, strict=True):
+            name = strategy.title
             stream = spark.readStream.schema(files.schema).option("maxFilesPerTrigger", 1)
             read = stream.parquet(str(_first_files(folder, number, f"files of {name}")))
-            # The time of the micro-batch, the same when it is replayed.
+            # The time of the micro-batch, which is the same in a replay.
             pages = read.withColumn("came", F.current_timestamp())
-            if name == "key grouping":
-                # A plan that has seen nothing puts every key where its hash says.
-                by_hash = Planner(setting.workers).plan
-                grouped = group_stream(
-                    pages, "page", workers=setting.workers, routing=by_hash, arrived="came"
-                )
-            else:
-                grouped = group_stream(
-                    pages,
-                    "page",
-                    workers=setting.workers,
-                    placement=Delegated(),
-                    control=folder / "control",
-                    arrived="came",
-                )
+            grouped = group_with(
+                strategy,
+                pages,
+                "page",
+                workers=setting.workers,
+                control=folder / "control",
+                arrived="came",
+            )
             own = folder / f"checkpoint of {name}"
             slots = _run(grouped, setting, own, partial(watch, name))
-            runs.append(DemoRun(name, setting, slots))
+            runs.append(DemoRun(strategy, setting, slots))
     return runs, keys
 
 
 def _first_files(folder: Path, number: int, name: str) -> Path:
-    """Link the first files of the stream into a folder; a query over it ends by itself."""
+    """Link the first files of the stream into a folder."""
     made = folder / name
     made.mkdir()
     for file in sorted((folder / "in").iterdir())[:number]:
@@ -181,7 +195,7 @@ def _run(
         is_over = False
         while not is_over:
             if not query.isActive:
-                query.awaitTermination()  # raises what it has failed of
+                query.awaitTermination()  # raises the exception of a failed query
                 grouped.await_reports(query)
                 is_over = True
             for slot in grouped.history()[seen:]:

@@ -1,6 +1,6 @@
-"""Machines of unequal speed on one computer: a task sleeps for the time that its machine takes.
+"""Emulate machines of unequal speed on one computer.
 
-A worker's messages enter; time passes, as much as the worker's machine would take for them.
+A task sleeps for as long as its machine would need for the task's messages.
 """
 
 import os
@@ -17,7 +17,7 @@ from steelyard.aggregators import Count, Groups
 from steelyard.aggregators.base import States
 
 _QUANTUM = 0.005
-"""Seconds: shorter sleeps take longer than they should."""
+"""Length of a sleep in seconds; shorter sleeps are inaccurate."""
 
 
 class MachineOfTask(ABC):
@@ -30,7 +30,7 @@ class MachineOfTask(ABC):
 
 @dataclass(frozen=True)
 class ByPartition(MachineOfTask):
-    """Every worker has a machine of its own: its partition is always there."""
+    """Every worker has its own machine: the machine number is the partition of the task."""
 
     def number(self) -> int:
         from steelyard.executor.task_context import partition
@@ -40,7 +40,10 @@ class ByPartition(MachineOfTask):
 
 @dataclass(frozen=True)
 class ByProcess(MachineOfTask):
-    """A machine is a process of Spark's: any task may run there. They are numbered in a folder."""
+    """Every Python process is a machine that runs tasks of any worker.
+
+    Processes get their numbers from symbolic links in a folder.
+    """
 
     folder: str
 
@@ -53,7 +56,7 @@ class ByProcess(MachineOfTask):
                 place.symlink_to(me)
             owner = str(place.readlink())
             if owner != me and not Path(f"/proc/{owner}").exists():
-                # Its process is gone: the last who takes its place has it.
+                # The process has ended: the last process that replaces its link gets the number.
                 mine = Path(self.folder, f".{me}")
                 mine.symlink_to(me)
                 mine.replace(place)
@@ -66,7 +69,7 @@ class ByProcess(MachineOfTask):
 
 @dataclass(frozen=True)
 class Machines:
-    """How fast they are, one number each; a speed of 1 takes `service` seconds for a message.
+    """The speeds of some machines; a machine of speed 1 needs `service` seconds for a message.
 
     >>> machines = Machines(service=0.01, speeds=(1, 1, 0.5))
     >>> machines.limit
@@ -79,21 +82,21 @@ class Machines:
     speeds: Sequence[float]
     machine_of_task: MachineOfTask = ByPartition()
     part: float = 1.0
-    """Of all this, what they can do if somebody pauses them."""
+    """Fraction of the time in which the machines are not paused, on average."""
     may_be_paused: bool = False
-    """Whether the time of a pause does not count as work."""
+    """Whether processes may be paused; a pause then does not count as work."""
 
     @property
     def limit(self) -> float:
-        """Messages a second that all together can do."""
+        """Total capacity of all machines, in messages per second."""
         return self.part * sum(self.speeds) / self.service
 
     def seconds(self, messages: int, machine: int) -> float:
-        """How long a machine takes for some messages."""
+        """Return the time that a machine needs for some messages."""
         return messages * self.service / self.speeds[machine % len(self.speeds)]
 
     def work(self, messages: int, since: float) -> None:
-        """Take the time that these messages take here, from a moment of `perf_counter` on."""
+        """Sleep until the messages are processed, counted from `since` on `perf_counter`."""
         seconds = self.seconds(messages, self.machine_of_task.number())
         left = since + seconds - time.perf_counter()
         while left > 0:
@@ -121,7 +124,7 @@ class ChangingMachines(Machines):
 
 
 class SlowCount(Count):
-    """A count that takes as long as its machine does."""
+    """A count that takes the time of its emulated machine."""
 
     def __init__(self, machines: Machines) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""All runs of a deployment experiment, one after the other, each kept when it is done.
+"""Run all runs of a deployment experiment, and save each result when its run ends.
 
-A setting and a folder enter; the table of results leaves. Runs that the folder holds are not made
-again, so that an experiment that was stopped goes on where it was.
+Settings and a folder enter; the table of results leaves. A run whose result is in the folder is
+skipped, so an interrupted experiment can be resumed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,9 +14,15 @@ from statistics import median
 from pyspark.sql import SparkSession
 
 from steelyard.control.history import Slot
-from steelyard.deployment import word_grouping
 from steelyard.deployment.broker import connector
-from steelyard.deployment.emulated_machines import ChangingMachines, Machines
+from steelyard.deployment.deployed_strategies import KEY_GROUPING, DeployedStrategy
+from steelyard.deployment.emulated_machines import (
+    ByPartition,
+    ByProcess,
+    ChangingMachines,
+    MachineOfTask,
+    Machines,
+)
 from steelyard.deployment.grid_plan import GridRun
 from steelyard.deployment.grid_settings import CHANGE, SOURCES, GridSettings
 from steelyard.deployment.measured_cluster import MeasuredCluster
@@ -32,40 +38,39 @@ from steelyard.deployment.word_streams import WordStream
 from steelyard.spark.session import STATE_IN_ROCKSDB, session
 
 _LOAD = 0.8
-"""Of what key grouping can do: what is offered where latencies are measured."""
+"""Offered rate for latencies, as a fraction of key grouping's throughput while workers work."""
 
-_SHORT, _GLIMPSE = 5.0, 1.5
-"""Seconds of work in a micro-batch that is not measured: to learn from, or only to wake up."""
-
-_TO_LEARN = {"cg-delegated": 5, "cg-pull": 2, "kg-200": 1}
-"""Short micro-batches before anything is measured; others have a glimpse."""
-
-_SETTLE, _MEASURE, _LEAST_OFFERED = 0.75, 1.0, 15.0
-"""Lengths of a micro-batch, and seconds at least, at an offered rate."""
+_LEAST_OFFERED = 15.0
+"""Shortest unit of time at an offered rate, in seconds; the unit is the length of a micro-batch."""
+_SETTLE, _MEASURE = 0.75, 1.0
+"""Time to settle and time to measure at an offered rate, in these units."""
 
 _CHANGING_SLOTS = 12
+_CHANGING_SECONDS, _CHANGING_SECONDS_WITHOUT_LEARNING = 5.0, 1.5
+"""Seconds of work in a slot while speeds change; without learning, a short slot shows enough."""
+
 _MEASURED_AT_ONCE = 3
 _PAUSED_SECONDS = 10.0
-"""Seconds of a micro-batch on paused executors, for every strategy."""
+"""Longest micro-batch on paused executors, in seconds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The runs of a setting, on a broker, with what they have left in a folder."""
+    """Runs on a Kafka broker, with a folder for their results."""
 
     setting: GridSettings
     servers: str
     out: Path
     scratch: Path
-    """For checkpoints, which are not kept."""
+    """Folder for checkpoints, which are not kept."""
     words: dict[str, WordStream] = field(repr=False)
     watch: Callable[[GridRun, Slot], None] = lambda *_: None
     done: Callable[[GridRun], None] = lambda _: None
     _learned: dict[Path, tuple[float, int | None]] = field(default_factory=dict, repr=False)
-    """By control path: the part of the limit that is expected, and slots that it took to learn."""
+    """By control path: the expected fraction of the limit, and the slots until convergence."""
 
     def run(self, runs: Sequence[GridRun]) -> ResultTable:
-        """All that are not done yet."""
+        """Run all runs that have no result yet."""
         table = ResultTable(self.out)
         missing = []
         for run in runs:
@@ -86,14 +91,14 @@ class Grid:
 
     @contextmanager
     def _warm_local_session(self) -> Iterator[SparkSession]:
-        """All workers in this machine's one Spark."""
+        """Start Spark with all workers in one process, and warm it up."""
         with self._spark(f"local[{self.setting.workers}]") as spark:
             self._wake(spark)
             yield spark
 
     @contextmanager
     def _paused_executors(self) -> Iterator[SparkSession]:
-        """Start separate executors; slow some of them when all have started."""
+        """Start separate executors, and slow some of them after all have started."""
         executors = self.setting.executors
         own = self.setting.workers // executors
         all_there = {
@@ -103,10 +108,10 @@ class Grid:
         }
         master = f"local-cluster[{executors},{own},1024]"
         with self._spark(master, all_there) as spark:
-            self._wake(spark)  # which waits for all of them
+            self._wake(spark)  # waits for all executors
             processes = executors_of(spark)
             if len(processes) != executors:
-                raise RuntimeError(f"{executors} executors, and found {len(processes)}")
+                raise RuntimeError(f"expected {executors} executors, found {len(processes)}")
             with slowed(processes[: self._slow_executors], self.setting.speed):
                 yield spark
 
@@ -124,12 +129,12 @@ class Grid:
         return session("steelyard deploy", master, more, self.scratch / "spark.log")
 
     def _wake(self, spark: SparkSession) -> None:
-        """Let Spark start its Python processes, which takes it many seconds, on nothing."""
+        """Start Spark's Python processes, which takes many seconds, with hardly any work."""
         machines = Machines(1e-9, [1.0] * self.setting.workers)
         words = self.words["tw"].topic
         cluster = MeasuredCluster(spark, self.setting.workers, self.scratch)
         few = min(words.messages // 2, 100 * self.setting.workers)
-        cluster.saturate("kg", machines, words, few, 2, self.scratch / "none")
+        cluster.saturate(KEY_GROUPING, machines, words, few, 2, self.scratch / "none")
 
     def _one(self, spark: SparkSession, run: GridRun, table: ResultTable) -> None:
         cluster = MeasuredCluster(
@@ -139,7 +144,7 @@ class Grid:
             table.add(self._latency(cluster, run, table))
         elif run.hetero == "changing":
             table.add(self._changing(cluster, run))
-        elif run.strategy == "cg-delegated" and run.hetero == "executors":
+        elif run.strategy.is_delegated and run.hetero == "executors":
             table.add(self._in_one_go(cluster, run))
         else:
             table.add(self._throughput(cluster, run))
@@ -147,10 +152,10 @@ class Grid:
     # The kinds of runs.
 
     def _throughput(self, cluster: MeasuredCluster, run: GridRun) -> RunResult:
-        """To saturation, after a warm-up.
+        """Measure the throughput of back-to-back micro-batches, after a warm-up.
 
-        In a first micro-batch Spark makes room for state; the second one, which follows what was
-        counted in the first, is measured.
+        In the first micro-batch Spark allocates state. The second one, which follows the plan from
+        the counts of the first, is measured.
         """
         words, machines = self.words[run.data], self._machines(run, run.delay)
         expected, slots_to_learn = self._warm(cluster, run)
@@ -159,10 +164,10 @@ class Grid:
             run.strategy, machines, words.topic, messages, 2, self._control(run)
         )
         made = self._filled(run.empty_result, machines.limit, slots, 1)
-        # A strategy that learns did so in the warm-up, at the longest delay.
+        # The warm-up, in which a strategy learns, runs at the longest delay.
         has_learned_here = run.delay == self.setting.longest
         made = replace(made, converged=slots_to_learn if has_learned_here else None)
-        if run.strategy in ("kg-200", "cg-pull"):  # a machine has tasks of any worker
+        if run.strategy.shares_machines:
             made = replace(made, used=None, imbalance=None)
         return made
 
@@ -175,22 +180,22 @@ class Grid:
         control = self._control(run)
         if control not in self._learned:
             machines, words = self._machines(run, self.setting.longest), self.words[run.data]
-            batches = _TO_LEARN.get(run.strategy, 1)
-            seconds = _SHORT if run.strategy in _TO_LEARN else _GLIMPSE
-            messages = self._affordable(words, machines.limit * seconds, batches)
+            warm_up = run.strategy.warm_up
+            batches = warm_up.batches
+            messages = self._affordable(words, machines.limit * warm_up.seconds, batches)
             slots = cluster.saturate(
                 run.strategy, machines, words.topic, messages, batches, control
             )
             warm = Measures(slots, machines.limit)
-            took = slots_until(warm.used) if run.strategy == "cg-delegated" else None
+            took = slots_until(warm.efficiency) if run.strategy.is_delegated else None
             self._learned[control] = (_expected(run.strategy, warm), took)
         return self._learned[control]
 
     def _in_one_go(self, cluster: MeasuredCluster, run: GridRun) -> RunResult:
-        """Where a new query would put workers on other executors, it learns and is measured."""
+        """Learn and measure in one query, because a new query would move workers."""
         result = run.empty_result
         machines, words = self._machines(run, result.delay), self.words[run.data]
-        batches = _TO_LEARN[run.strategy] + _MEASURED_AT_ONCE
+        batches = run.strategy.warm_up.batches + _MEASURED_AT_ONCE
         messages = self._affordable(words, machines.limit * self._length(run), batches)
         slots = cluster.saturate(
             run.strategy, machines, words.topic, messages, batches, self._control(run)
@@ -200,7 +205,7 @@ class Grid:
     def _filled(
         self, result: RunResult, limit: float, slots: Sequence[Slot], measured: int
     ) -> RunResult:
-        """What the last slots tell, and how soon they were like that."""
+        """Fill in the measures of the last slots, and the slots until convergence."""
         measures = Measures(slots[-measured:], limit)
         keys, size = measures.held
         return replace(
@@ -210,18 +215,23 @@ class Grid:
             working=measures.working,
             copies=keys / self.words[result.data].distinct(slots[-1].messages),
             state_bytes=size,
-            used=median(measures.used),
+            used=median(measures.efficiency),
             imbalance=measures.imbalance,
-            converged=slots_until(Measures(slots, limit).used),
+            converged=slots_until(Measures(slots, limit).efficiency),
             messages=slots[-1].messages,
         )
 
     def _latency(self, cluster: MeasuredCluster, run: GridRun, table: ResultTable) -> RunResult:
-        """From Kafka's time of a message until it is counted, at what key grouping can just do."""
+        """Measure latencies from Kafka's timestamp until a message is counted.
+
+        Messages are offered at a rate that key grouping can just process.
+        """
         result = run.empty_result
-        by_key = table.find(replace(result, scheme="kg", offered=None))
+        by_key = table.find(replace(result, scheme=KEY_GROUPING.name, offered=None))
         if by_key is None or by_key.working is None:
-            raise ValueError("latencies are measured at a part of what kg can do: add it")
+            raise ValueError(
+                "schemes must include kg: latencies are measured at 80 % of its throughput"
+            )
         rate = _LOAD * by_key.working
         self._warm(cluster, run)
         machines, words = self._machines(run, result.delay), self.words[run.data]
@@ -242,22 +252,25 @@ class Grid:
         )
 
     def _changing(self, cluster: MeasuredCluster, run: GridRun) -> RunResult:
-        """Other workers become slow in the middle of a run; its slots are kept in series.csv."""
+        """Change the slow workers in the middle of a run; save its slots in series.csv."""
         result = run.empty_result
         before, after = self.setting.speeds(run.seed), self.setting.speeds(run.seed + 1000)
-        machine_of_task = word_grouping.machine_of_task(run.strategy, self._machine_numbers)
         machines = ChangingMachines(
-            result.delay / 1000, before, machine_of_task, later=after, change=CHANGE
+            result.delay / 1000,
+            before,
+            self._machine_of_task(run.strategy),
+            later=after,
+            change=CHANGE,
         )
         words = self.words[run.data]
-        # A strategy that does not learn is slow, and needs no long slots to show it.
-        wanted = machines.limit * (_GLIMPSE if run.strategy == "kg" else _SHORT)
-        messages = self._affordable(words, wanted, _CHANGING_SLOTS)
+        learns = run.strategy.learns
+        seconds = _CHANGING_SECONDS if learns else _CHANGING_SECONDS_WITHOUT_LEARNING
+        messages = self._affordable(words, machines.limit * seconds, _CHANGING_SLOTS)
         slots = cluster.saturate(
             run.strategy, machines, words.topic, messages, _CHANGING_SLOTS, self._control(run)
         )
         measures = Measures(slots, machines.limit)
-        SlotSeries(self.out).put(run.strategy, slots, machines.limit)
+        SlotSeries(self.out).put(run.strategy.name, slots, machines.limit)
         return replace(
             result,
             limit=machines.limit,
@@ -267,39 +280,41 @@ class Grid:
             messages=messages,
         )
 
-    # What they share.
+    # Parts that all runs share.
 
     def _machines(self, run: GridRun, delay: float) -> Machines:
         service = delay / 1000
         if run.hetero == "executors":
-            # They are as fast as their processes are let run; the limit is known all the same.
+            # Pauses make them slow, so all have speed 1; the limit follows from the pauses.
             slow = self._slow_executors / self.setting.executors
             part = 1 - slow + slow * self.setting.speed
             return Machines(service, [1.0] * self.setting.workers, part=part, may_be_paused=True)
         speeds = self.setting.speeds(run.seed, hetero=run.hetero == "sleep")
-        return Machines(
-            service, speeds, word_grouping.machine_of_task(run.strategy, self._machine_numbers)
-        )
+        return Machines(service, speeds, self._machine_of_task(run.strategy))
 
-    @property
-    def _machine_numbers(self) -> Path:
+    def _machine_of_task(self, strategy: DeployedStrategy) -> MachineOfTask:
+        if not strategy.shares_machines:
+            return ByPartition()
         folder = self.scratch / "machines"
         folder.mkdir(exist_ok=True)
-        return folder
+        return ByProcess(str(folder))
 
     def _control(self, run: GridRun) -> Path:
-        return self.scratch / f"control of {run.strategy} {run.hetero} {run.seed} {run.data}"
+        return self.scratch / f"control of {run.strategy.name} {run.hetero} {run.seed} {run.data}"
 
     def _affordable(self, words: WordStream, messages: float, batches: int) -> int:
-        """Limit the messages of a micro-batch to what the topic holds for all batches."""
+        """Limit the messages of a micro-batch so that the topic has enough for all batches."""
         most = words.topic.messages // batches
         return max(SOURCES, min(int(messages), most) // SOURCES * SOURCES)
 
 
-def _expected(strategy: str, warm: Measures) -> float:
-    """The part of the limit that a strategy will reach, about, to make its runs equally long."""
-    if strategy == "cg-pull":  # which has yet to be seen in so short a micro-batch
-        return 0.9
-    if strategy == "kg-200":
+def _expected(strategy: DeployedStrategy, warm: Measures) -> float:
+    """Estimate the fraction of the limit that a strategy will reach.
+
+    The estimate makes the runs of all strategies about equally long.
+    """
+    if strategy.expected_share is not None:
+        return strategy.expected_share
+    if strategy.shares_machines:
         return min(1.0, Measures(warm.slots[-1:], warm.limit).working / warm.limit)
-    return warm.used[-1]
+    return warm.efficiency[-1]

@@ -1,39 +1,38 @@
 """Plan the runs of a deployment experiment.
 
-Settings and names of data sets enter; runs leave, in the order in which they are made.
+Settings and names of data sets enter; runs leave, in the order in which they run.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.deployment import word_grouping
+from steelyard.deployment.deployed_strategies import KEY_GROUPING, Coverage, DeployedStrategy
 from steelyard.deployment.grid_settings import GridSettings
 from steelyard.deployment.run_results import RunResult
-
-_COMPARED_IN_DETAIL = ("kg", "cg-pull", "cg-delegated")
-"""Strategies that also run with changing machines, on other data and at most seeds."""
-
-_COMPARED_CLOSELY = ("sg", "pkg", *_COMPARED_IN_DETAIL)
-"""Strategies that also run on paused executors, and repeatedly where workers are alike."""
 
 
 @dataclass(frozen=True)
 class GridRun:
     """One grouping strategy on one cluster, at one delay."""
 
-    strategy: str
+    strategy: DeployedStrategy
     hetero: str
+    """The kind of cluster, as in results.csv."""
     seed: int
+    """Seed of the random choice of slow workers."""
     delay: float
+    """Service time of a message, in milliseconds."""
     data: str = "tw"
+    """Name of the data set."""
     latency: bool = False
+    """Whether latency is measured, not throughput."""
 
     @property
     def empty_result(self) -> RunResult:
         """The result before anything is measured."""
         return RunResult(
-            self.strategy,
-            word_grouping.placement(self.strategy),
+            self.strategy.name,
+            self.strategy.placement_name,
             self.delay,
             self.hetero,
             self.seed,
@@ -43,44 +42,48 @@ class GridRun:
 
 
 def planned(setting: GridSettings, data: Sequence[str]) -> list[GridRun]:
-    """List all runs in the order in which they are made, the most informative first.
+    """List all runs in the order in which they run, the most informative first.
 
-    Strategies that are compared most closely are drawn slow workers for most often, and have their
-    latencies measured in every repetition at the longest delay, others once; where workers are
-    alike there is nothing to draw, so short delays are run once.
+    Each repetition with slow workers draws other slow workers. Strategies with full coverage run
+    with more draws, and their latencies are measured in every repetition. Workers of equal speed
+    need no draw, so their short delays run once.
     """
     longest, shorter = setting.longest, sorted(set(setting.delays) - {setting.longest})
-    closely = [strategy for strategy in setting.strategies if strategy in _COMPARED_CLOSELY]
-    ours = [strategy for strategy in setting.strategies if strategy in _COMPARED_IN_DETAIL]
+    closely = [s for s in setting.strategies if s.coverage >= Coverage.CLOSE]
+    fully = [s for s in setting.strategies if s.coverage == Coverage.FULL]
     thorough = setting.thorough
     runs = []
     for seed in range(setting.choices):
-        drawn = setting.strategies if seed < setting.repetitions else ours
+        drawn = setting.strategies if seed < setting.repetitions else fully
         runs += [GridRun(strategy, "sleep", seed, longest) for strategy in drawn]
-    alike = range(setting.repetitions if setting.homogeneous else 0)
+    equal_speed_seeds = range(setting.repetitions if setting.homogeneous else 0)
     runs += [
         GridRun(strategy, "no", seed, longest)
-        for seed in alike[:1]
+        for seed in equal_speed_seeds[:1]
         for strategy in setting.strategies
     ]
-    has_load = "kg" in setting.strategies
+    has_load = KEY_GROUPING in setting.strategies
     for seed in range(setting.repetitions if has_load else 0):
-        measured = setting.strategies if seed == 0 and thorough else ours
+        measured = setting.strategies if seed == 0 and thorough else fully
         runs += [GridRun(strategy, "sleep", seed, longest, latency=True) for strategy in measured]
-    changing = ours if thorough else [strategy for strategy in ours if strategy == "cg-delegated"]
+    changing = fully if thorough else [s for s in fully if s.is_delegated]
     runs += [GridRun(strategy, "changing", 0, longest) for strategy in changing]
     for name in data:
         if name != "tw":
-            runs += [GridRun(strategy, "sleep", 0, longest, data=name) for strategy in ours]
+            runs += [GridRun(strategy, "sleep", 0, longest, data=name) for strategy in fully]
     if thorough and setting.executors > 1:
         runs += [GridRun(strategy, "executors", 0, longest) for strategy in closely]
-    runs += [GridRun(strategy, "no", seed, longest) for seed in alike[1:] for strategy in closely]
+    runs += [
+        GridRun(strategy, "no", seed, longest)
+        for seed in equal_speed_seeds[1:]
+        for strategy in closely
+    ]
     for seed in range(setting.repetitions):
         for delay in shorter:
-            repeated = setting.strategies if seed == 0 else ours
+            repeated = setting.strategies if seed == 0 else fully
             runs += [GridRun(strategy, "sleep", seed, delay) for strategy in repeated]
             if setting.homogeneous and seed == 0:
                 runs += [GridRun(strategy, "no", seed, delay) for strategy in closely]
     for delay in shorter if has_load else []:
-        runs += [GridRun(strategy, "sleep", 0, delay, latency=True) for strategy in ours]
+        runs += [GridRun(strategy, "sleep", 0, delay, latency=True) for strategy in fully]
     return runs

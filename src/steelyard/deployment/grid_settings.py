@@ -1,4 +1,4 @@
-"""What is run in a deployment experiment, checked before any work starts."""
+"""The settings of a deployment experiment, checked before any work starts."""
 
 import json
 from collections.abc import Sequence
@@ -7,40 +7,38 @@ from pathlib import Path
 
 import numpy as np
 
+from steelyard.deployment.deployed_strategies import STRATEGIES, DeployedStrategy
 from steelyard.validation import require_between, require_whole
 
-STRATEGIES = ("kg", "kg-200", "sg", "pkg", "salting", "cg-pull", "cg-delegated")
-"""Key grouping with a partition for each worker and with Spark's 200, round robin, two choices,
-keys with one of ten salts, and consistent grouping in both placements."""
-
 SOURCES = 8
-"""Partitions of a topic."""
+"""Partitions of a topic, each read by one source."""
 
 CHANGE = 5
-"""Slots before other workers become slow, where they do."""
+"""Slots before other workers become slow, in runs with changing speeds."""
 
 
 @dataclass(frozen=True)
 class GridSettings:
-    """A cluster, the words that it counts, and how thoroughly it is measured."""
+    """A cluster, the words that it counts, and the number of runs."""
 
     workers: int = 24
     delays: Sequence[float] = (0.1, 0.3, 1.0)
-    """Milliseconds that a message takes at a worker that is not slow."""
-    strategies: Sequence[str] = STRATEGIES
+    """Service times of a message on a worker of speed 1, in milliseconds."""
+    strategies: Sequence[DeployedStrategy] = STRATEGIES
     messages: int = 6_000_000
-    """In a topic: no run takes more."""
+    """Messages in a topic, which limits every run."""
     seconds: float = 25.0
-    """So long a micro-batch at the longest delay should take, about; a third of it at others."""
+    """Approximate length of a micro-batch at the longest delay; a third of it at other delays."""
     repetitions: int = 3
-    """Each with other slow workers."""
+    """Runs of a strategy, each with other slow workers."""
     choices: int = 5
-    """Repetitions at the longest delay, where it is compared most closely."""
+    """Repetitions at the longest delay, for strategies with full coverage."""
     homogeneous: bool = True
+    """Whether to run clusters with workers of equal speed too."""
     thorough: bool = True
-    """Executors of their own too, and latencies and changes of all strategies that are compared."""
+    """Whether to run paused executors too, and to measure more latencies and changes."""
     speed: float = 0.3
-    """Of a slow worker."""
+    """Speed of a slow worker; the other workers have 1."""
 
     def __post_init__(self) -> None:
         require_whole("workers", self.workers, least=2, most=128)
@@ -50,19 +48,18 @@ class GridSettings:
         require_between("speed", self.speed, above=0, most=1)
         for name in ("delays", "strategies"):
             if not getattr(self, name):
-                raise ValueError(f"{name}: at least one is needed")
+                raise ValueError(f"{name} must have at least one value")
         for delay in self.delays:
             require_between("delays", delay, above=0)
         if len(set(self.strategies)) < len(self.strategies):
-            raise ValueError("schemes: each only once")
-        for strategy in self.strategies:
-            if strategy not in STRATEGIES:
-                raise ValueError(f"schemes: {strategy!r} is none of {', '.join(STRATEGIES)}")
+            names = ", ".join(strategy.name for strategy in self.strategies)
+            raise ValueError(f"schemes must name each strategy once, got {names}")
 
     def keep_in(self, folder: Path) -> None:
-        """Take a folder for outcomes; refuse one that holds those of runs that are not like these.
+        """Use a folder for results; refuse one with results of other settings.
 
-        Delays, strategies and repetitions may be others: they are told apart in the table.
+        Results of other delays, strategies and repetitions may share the folder, because the table
+        has columns for them.
         """
         path = folder / "setting.json"
         own = {name: getattr(self, name) for name in ("workers", "messages", "seconds", "speed")}
@@ -72,8 +69,8 @@ class GridSettings:
         ]
         if others:
             raise ValueError(
-                f"out: {str(folder)!r} holds runs of another setting ({'; '.join(others)}): "
-                "name another folder, or use that setting again"
+                f"out: {str(folder)!r} has runs with other settings ({'; '.join(others)}): "
+                "name another folder, or use the same settings"
             )
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(own), "utf-8")
@@ -84,23 +81,23 @@ class GridSettings:
         return max(self.delays)
 
     def length(self, delay: float) -> float:
-        """Seconds of a micro-batch, if the topic has enough messages for it."""
+        """Return the seconds of a micro-batch, limited by the messages of the topic."""
         fast = self.workers - self.slow * (1 - self.speed)
         wanted = self.seconds if delay == self.longest else self.seconds / 3
         return min(wanted, self.messages * delay / 1000 / fast)
 
     @property
     def executors(self) -> int:
-        """As many, up to eight, as have an equal number of workers each; one cannot be slow."""
+        """The number of executors: the largest divisor of the number of workers up to eight."""
         return max(parts for parts in range(1, 9) if self.workers % parts == 0)
 
     @property
     def slow(self) -> int:
-        """A quarter of the workers."""
+        """The number of slow workers: a quarter of all."""
         return max(1, self.workers // 4)
 
     def speeds(self, seed: int, *, hetero: bool = True) -> tuple[float, ...]:
-        """Of all workers; who is slow is drawn.
+        """Return the speeds of all workers, of which a random quarter is slow.
 
         >>> GridSettings(workers=8).speeds(seed=1).count(0.3)
         2

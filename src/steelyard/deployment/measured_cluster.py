@@ -1,4 +1,4 @@
-"""One grouping strategy on one cluster: words of a topic enter, slots leave."""
+"""Run one grouping strategy on one cluster; words of a topic enter, slots leave."""
 
 import json
 import time
@@ -13,38 +13,48 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from steelyard.control.history import Slot
-from steelyard.deployment import word_grouping
 from steelyard.deployment.broker import ConstantRateProducer, Topic
+from steelyard.deployment.deployed_strategies import DeployedStrategy
 from steelyard.deployment.emulated_machines import Machines, SlowCount
 from steelyard.deployment.grid_settings import SOURCES
+from steelyard.deployment.strategy_grouping import group_with
 from steelyard.spark.streaming.grouped_stream import GroupedStream
 
 Watch = Callable[[Slot], None]
 
 _STARTING = 300.0
-"""Seconds in which the first slot must be over."""
+"""Seconds in which the first slot must end."""
 
 
 @dataclass(frozen=True)
 class MeasuredCluster:
-    """Spark, and the machines that its workers stand for."""
+    """A Spark session whose workers run on emulated machines."""
 
     spark: SparkSession = field(repr=False)
     workers: int
     folder: Path
-    """For checkpoints and control files."""
+    """Folder for checkpoints."""
     watch: Watch = lambda _: None
 
     def saturate(
         self,
-        strategy: str,
+        strategy: DeployedStrategy,
         machines: Machines,
         topic: Topic,
         messages: int,
         batches: int,
         control: Path,
     ) -> list[Slot]:
-        """Run `batches` micro-batches of `messages` messages each, back to back."""
+        """Run micro-batches back to back, and return their slots.
+
+        Args:
+            strategy: The grouping strategy.
+            machines: The machines of the workers.
+            topic: The topic with the words.
+            messages: Messages in a micro-batch.
+            batches: Number of micro-batches.
+            control: The control path, for a strategy that learns.
+        """
         each = max(SOURCES, messages // SOURCES * SOURCES)
         words = self._words(
             topic.servers,
@@ -52,15 +62,15 @@ class MeasuredCluster:
             startingOffsets=json.dumps(topic.last(each * batches)),
             maxOffsetsPerTrigger=str(each),
         )
-        grouped = word_grouping.group_words(strategy, words, self.workers, control)
+        grouped = self._grouped(strategy, words, control)
         query = self._start(grouped, machines, available_now=True)
         self._follow(grouped, query, lambda: not query.isActive)
-        query.awaitTermination()  # raises what it has failed of
+        query.awaitTermination()  # raises the exception of a failed query
         return list(grouped.history())
 
     def offer(
         self,
-        strategy: str,
+        strategy: DeployedStrategy,
         machines: Machines,
         servers: str,
         words: pa.Array,
@@ -68,15 +78,22 @@ class MeasuredCluster:
         seconds: tuple[float, float],
         control: Path,
     ) -> list[Slot]:
-        """Offer words at a constant rate; return the slots after the query has settled.
+        """Offer words at a constant rate, and return the slots after the query has settled.
 
-        `seconds` are the time to settle, which starts at the end of the first slot, and the time to
-        measure. Measuring takes up to twice as long if it would have fewer than three slots.
+        Args:
+            strategy: The grouping strategy.
+            machines: The machines of the workers.
+            servers: The Kafka servers.
+            words: The words to send, again and again.
+            rate: Messages per second.
+            seconds: The time to settle, which starts at the end of the first slot, and the time to
+                measure. Measuring takes up to twice as long if it has fewer than three slots.
+            control: The control path, for a strategy that learns.
         """
         settle, measure = seconds
         with ConstantRateProducer(servers, words, rate) as producer:
             stream = self._words(servers, producer.topic, startingOffsets="latest")
-            grouped = word_grouping.group_words(strategy, stream, self.workers, control)
+            grouped = self._grouped(strategy, stream, control)
             query = self._start(grouped, machines, available_now=False)
             deadline = time.time() + _STARTING
 
@@ -96,11 +113,16 @@ class MeasuredCluster:
                 raise RuntimeError(str(query.exception()))
             query.stop()
         if producer.lost:
-            raise RuntimeError(f"{servers} did not take all messages: {producer.lost[0]}")
+            raise RuntimeError(f"{servers} did not accept all messages: {producer.lost[0]}")
         found = settled()
         if not found:
-            raise RuntimeError(f"{strategy}: no slot was over in time to be measured")
+            raise RuntimeError(f"{strategy.name}: no slot ended in time to be measured")
         return found
+
+    def _grouped(
+        self, strategy: DeployedStrategy, words: DataFrame, control: Path
+    ) -> GroupedStream:
+        return group_with(strategy, words, "word", workers=self.workers, control=control)
 
     def _words(self, servers: str, topic: str, **options: str) -> DataFrame:
         reader = self.spark.readStream.format("kafka").option("subscribe", topic)
@@ -121,7 +143,7 @@ class MeasuredCluster:
     def _follow(
         self, grouped: GroupedStream, query: StreamingQuery, is_over: Callable[[], bool]
     ) -> None:
-        """Pass every slot to `watch` until the query is over."""
+        """Pass every slot to `watch` until `is_over` returns true."""
         seen = 0
         while True:
             over = is_over()

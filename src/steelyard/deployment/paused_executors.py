@@ -1,4 +1,4 @@
-"""Executors of Spark's that are slowed for real, as `cpulimit` does it: paused again and again."""
+"""Slow down Spark executors by pausing their processes periodically, as `cpulimit` does."""
 
 import os
 import signal
@@ -10,11 +10,11 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 _CYCLE = 0.5
-"""Seconds: long against the quanta in which workers sleep, short against a heartbeat."""
+"""Seconds of a cycle: longer than a worker's sleeps, shorter than Spark's heartbeats."""
 
 
 def executors_of(spark: SparkSession) -> list[int]:
-    """The processes of the executors that this driver has started on this machine."""
+    """Return the process ids of the executors that this driver started on this machine."""
     context = spark.sparkContext
     jvm = context._jvm
     assert jvm is not None
@@ -24,7 +24,7 @@ def executors_of(spark: SparkSession) -> list[int]:
 
 @contextmanager
 def slowed(processes: Sequence[int], speed: float) -> Iterator[None]:
-    """Let processes, and all that they start, run for this part of the time only."""
+    """Let processes and their descendants run only for a fraction `speed` of the time."""
     is_over = threading.Event()
     arguments = (processes, speed, is_over.wait)
     thread = threading.Thread(target=pause_in_turns, args=arguments, daemon=True)
@@ -37,9 +37,10 @@ def slowed(processes: Sequence[int], speed: float) -> Iterator[None]:
 
 
 def pause_in_turns(processes: Sequence[int], speed: float, wait: Callable[[float], bool]) -> None:
-    """Let them run and pause them, until the one who waits for some seconds says that it is over.
+    """Let processes run and pause them in turn, until `wait` returns true.
 
-    Whatever happens they run in the end.
+    `wait` gets the seconds to wait. All processes run when this function ends, also after an
+    exception.
     """
     try:
         while not wait(_CYCLE * speed):
@@ -59,7 +60,7 @@ def _signal(roots: Sequence[int], what: signal.Signals) -> None:
 
 def _tree(root: int) -> list[int]:
     found = [root]
-    for pid in found:  # which grows
+    for pid in found:  # the list grows during the loop
         found += _children(pid)
     return found
 

@@ -1,4 +1,4 @@
-"""What came of a run: a row of the table, as it is kept in results.csv."""
+"""The result of a run: a row of results.csv."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -11,60 +11,62 @@ from steelyard.control.history import Slot, quantile_of
 
 @dataclass(frozen=True)
 class RunResult:
-    """One run. Times are in seconds; what was not measured is None."""
+    """The result of one run. Times are in seconds; a value that was not measured is None."""
 
     scheme: str
     placement: str
     delay: float
-    """Milliseconds a message."""
+    """Service time of a message on a worker of speed 1, in milliseconds."""
     hetero: str
-    """no, sleep (workers sleep longer), executors (paused for real) or changing."""
+    """no, sleep (slow workers sleep longer), executors (slow ones are paused) or changing."""
     seed: int
     throughput: float | None = None
-    """Messages a second, by the clock."""
+    """Messages per second of wall-clock time."""
     limit: float | None = None
-    """The sum of the workers' capacities."""
+    """Total capacity of all workers, in messages per second."""
     p50: float | None = None
     p95: float | None = None
     p99: float | None = None
     copies: float | None = None
-    """Workers, or tasks, that hold a key, on average."""
+    """Number of workers or tasks that hold a key, on average."""
     state_bytes: float | None = None
-    """Of partial results, of all workers."""
+    """Bytes of the partial results of all workers."""
     data: str = "tw"
     offered: float | None = None
-    """Messages a second that came, where latency was measured."""
+    """Offered messages per second, if latency was measured."""
     working: float | None = None
-    """Messages a second, from the first worker's beginning to the last one's end."""
+    """Messages per second of processing time: from the first worker's start to the last one's
+    end."""
     used: float | None = None
-    """Of the limit, while the busiest worker is busy; where each worker has a machine."""
+    """Efficiency while the busiest worker is busy, if each worker has its own machine."""
     imbalance: float | None = None
+    """Longest busy time of a worker over the mean busy time, minus 1."""
     converged: float | None = None
-    """Slots until 95 % of what is used in the end."""
+    """Slots until 95 % of the final efficiency."""
     messages: int = 0
-    """Of a micro-batch."""
+    """Messages of a micro-batch."""
 
     @property
     def run(self) -> tuple[object, ...]:
-        """What tells runs apart."""
+        """The values that identify a run."""
         kind = "latency" if self.offered is not None else "throughput"
         return (self.scheme, self.delay, self.hetero, self.seed, self.data, kind)
 
     @property
     def share(self) -> float | None:
-        """Of the limit, by the clock."""
+        """Efficiency in wall-clock time: throughput as a share of the total capacity."""
         if self.throughput is None or not self.limit:
             return None
         return self.throughput / self.limit
 
     @property
     def working_share(self) -> float | None:
-        """Of the limit, while workers work: without what Spark needs before and after."""
+        """Efficiency in processing time, without Spark's time before and after it."""
         return self.working / self.limit if self.working is not None and self.limit else None
 
 
 class ResultTable:
-    """The results in a folder; a run that it holds is not run again."""
+    """The results in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "results.csv"
@@ -75,7 +77,7 @@ class ResultTable:
         return next((row for row in self.rows if row.run == result.run), None)
 
     def add(self, result: RunResult) -> None:
-        """Write a result at once."""
+        """Append a result to the file."""
         self.rows.append(result)
         names = [field.name for field in fields(RunResult)]
         is_new = not self._path.exists()
@@ -87,7 +89,7 @@ class ResultTable:
 
 
 class SlotSeries:
-    """Slots while the slow workers change, in series.csv: the last run of each strategy."""
+    """Slots of runs in which the slow workers change: series.csv has one run per strategy."""
 
     NAMES = ("scheme", "slot", "seconds", "of_limit_by_clock", "of_limit_at_work")
 
@@ -95,7 +97,7 @@ class SlotSeries:
         self._path = folder / "series.csv"
 
     def put(self, scheme: str, slots: Sequence[Slot], limit: float) -> None:
-        """Write the slots of a strategy in place of its earlier ones."""
+        """Replace the slots of a strategy."""
         others = [row for row in self.rows() if row["scheme"] != scheme]
         with self._path.open("w", newline="") as file:
             writer = csv.DictWriter(file, self.NAMES)
@@ -132,24 +134,24 @@ def _read(path: Path) -> Iterable[RunResult]:
 
 @dataclass(frozen=True)
 class Measures:
-    """Numbers of some slots of one run."""
+    """Measures of some slots of one run."""
 
     slots: Sequence[Slot]
     limit: float
 
     @property
     def throughput(self) -> float:
-        """Messages a second, by the clock."""
+        """Messages per second of wall-clock time."""
         return sum(s.messages for s in self.slots) / sum(s.seconds for s in self.slots)
 
     @property
     def working(self) -> float:
-        """Messages a second, while workers work."""
+        """Messages per second of processing time."""
         return sum(s.messages for s in self.slots) / sum(s.working for s in self.slots)
 
     @property
-    def used(self) -> list[float]:
-        """Of the limit while the busiest worker is busy, slot by slot."""
+    def efficiency(self) -> list[float]:
+        """For each slot: throughput while the busiest worker is busy, over the total capacity."""
         return [
             slot.messages / slot.busiest / self.limit if slot.busiest else 0.0
             for slot in self.slots
@@ -161,7 +163,7 @@ class Measures:
 
     @property
     def held(self) -> tuple[float, float]:
-        """Keys with partial results, each as often as it is held, and their bytes."""
+        """The number of key copies with partial results, and their bytes."""
         keys = median(sum(w.keys for w in slot.workers) for slot in self.slots)
         size = median(sum(w.bytes for w in slot.workers) for slot in self.slots)
         return keys, size
@@ -171,7 +173,7 @@ class Measures:
 
 
 def slots_until(shares: Sequence[float], least: float = 0.95) -> int:
-    """The number of the first slot from which on all have such a part of the last one's share.
+    """Return the first slot from which on all shares are at least `least` times the last share.
 
     >>> slots_until([0.4, 0.8, 0.97, 0.96, 0.98])
     3

@@ -1,6 +1,6 @@
-"""Streams of words for the deployment.
+"""Send words of a data set to Kafka.
 
-The name of a data set enters; a topic of Kafka with its words leaves.
+The name of a data set enters; a Kafka topic with its words leaves.
 """
 
 from dataclasses import dataclass, replace
@@ -16,17 +16,17 @@ from steelyard.deployment.broker import Topic, fill
 from steelyard.deployment.grid_settings import SOURCES
 
 _CHUNK = 1 << 18
-"""Words that are made at a time."""
+"""Words that are generated at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class WordStream:
-    """A stream of words, as numbers and as text, and where it is in Kafka."""
+    """A stream of words as numbers and as text, and its Kafka topic."""
 
     topic: Topic
     codes: NDArray[np.integer]
     sample: pa.Array
-    """Some of the first, as text."""
+    """The first words, as text."""
 
     def distinct(self, messages: int) -> int:
         """Count the different words among the last `messages`."""
@@ -34,7 +34,14 @@ class WordStream:
 
 
 def load_words(servers: str, name: str, messages: int, folder: Path | None) -> WordStream:
-    """Send the words of a data set to a topic of its own."""
+    """Send the words of a data set to a new topic.
+
+    Args:
+        servers: The Kafka servers.
+        name: "tw" for generated words, else the name of a Parquet file in `folder`.
+        messages: Most messages to send.
+        folder: The folder of the Parquet file.
+    """
     messages = messages // SOURCES * SOURCES
     if name == "tw":
         dataset = replace(datasets.named("tw"), messages=messages)

@@ -1,19 +1,20 @@
-"""Is my data skewed, what would that cost, what should I do?
+"""Find out whether data is skewed, how much the skew costs, and how to fix it.
 
-Counts of keys enter; an `Examination` leaves: numbers to read, `describe()` for people. Nothing
-here knows Spark. `examine`, which counts the keys of a frame, is loaded when it is first used.
+Counts of keys enter; an `Examination` leaves. It holds the numbers, and `describe()` returns them
+as text. Nothing here imports Spark. `examine`, which counts the keys of a DataFrame, is loaded when
+it is first used.
 
-counts.py        how often keys occur
+key_counts.py    the number of messages of each key
 skew.py          entropy, and the nearest Zipf distribution
-periods.py       whether other keys are hot at other times
+periods.py       whether the hot keys change over time
 strategies.py    the grouping strategies that are compared
 loads.py         the load of each worker under a strategy
 costs.py         the cost of each strategy
 work.py          the kinds of work on the rows of a key
 job.py           work, key and workers, as lines of code
 advice.py        one recommendation
-diagnosis.py     puts an examination together
-examination.py   what was found, as numbers, text and JSON
+diagnosis.py     compute an examination from counts
+examination.py   the examination as numbers, text and JSON
 plain_text.py    keys and times as short text
 """
 

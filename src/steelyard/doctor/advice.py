@@ -1,6 +1,6 @@
 """Recommend one thing to do, with its line of code.
 
-A job and the costs of strategies enter; a recommendation leaves. "Nothing" is one too.
+A job and the costs of strategies enter; a recommendation leaves. It may be to change nothing.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ WORTH = 1.25
 """Smallest slowdown worth fixing."""
 
 _FEWEST_MESSAGES = 10
-"""With fewer messages for each worker no change is worth its trouble."""
+"""Fewest messages for each worker at which a change is recommended."""
 
 
 @dataclass(frozen=True)
@@ -24,27 +24,29 @@ class Advice:
     """One recommendation."""
 
     what: str
-    """In a few words; begins with "nothing" where nothing has to be done."""
+    """The recommendation in a few words; begins with "nothing" if no change is needed."""
     code: str
+    """The line of code that follows the recommendation."""
     why: str
+    """The reason, in some sentences."""
 
     @property
     def is_nothing(self) -> bool:
-        """Whether what Spark does itself is good enough."""
+        """Whether no change is needed."""
         return self.what.startswith("nothing")
 
 
 def advise(
     job: Job, costs: Sequence[Cost], messages: int, p1: float, *, hottest_is_null: bool = False
 ) -> Advice:
-    """Recommend what to do about the skew of a job.
+    """Recommend how to handle the skew of a job.
 
     Args:
         job: The job, with its workers.
         costs: The costs of all strategies.
         messages: The number of messages.
         p1: The hottest key's share of the messages.
-        hottest_is_null: Whether the hottest key is null, or a column of it.
+        hottest_is_null: Whether the hottest key is null, or one of its columns is.
     """
     slow_downs = {cost.strategy: cost.slow_down for cost in costs}
     by_key, balanced = slow_downs[KEY_GROUPING], slow_downs[CONSISTENT_GROUPING]
@@ -52,7 +54,7 @@ def advise(
     if code is None:
         return Advice(work.recommendation, job.spark_code, work.explanation)
     if messages < _FEWEST_MESSAGES * job.workers:
-        why = f"{messages:,} messages are too few for {job.workers:,} workers to matter."
+        why = f"{messages:,} messages are too few for {worker_count(job.workers)} to matter."
         return Advice("nothing: there is hardly any data", job.spark_code, why)
     if by_key < WORTH * balanced:
         return _not_skewed(job, by_key)
@@ -65,21 +67,25 @@ def _not_skewed(job: Job, by_key: float) -> Advice:
     return Advice(
         f"nothing: not skewed for {worker_count(job.workers)}",
         job.spark_code,
-        f"By key the slowest task needs {by_key:.2f} times what it should; below {WORTH:g} "
-        "times what can be had a change is not worth its trouble.",
+        f"With key grouping the slowest task takes {by_key:.2f} times as long as with an ideal "
+        "distribution. A change is recommended only if it makes the slowest task at least "
+        f"{WORTH:g} times as fast.",
     )
 
 
 def _reason(job: Job, by_key: float, balanced: float, p1: float) -> str:
     if p1 * job.workers > 1:
-        cause = f"No hash helps: the hottest key alone is {p1 * job.workers:.1f} workers' work."
+        cause = (
+            f"The hottest key alone is enough work for {p1 * job.workers:.1f} workers, so it has "
+            "to be split."
+        )
     elif job.capacities is not None:
-        cause = "Equal parts are too much for the slow workers, and some parts are not equal."
+        cause = "Key grouping ignores the speeds of the workers."
     else:
-        cause = "No key is too much for a worker, but too many large ones fall together."
+        cause = "No key is too large for one worker, but several large keys hash to the same one."
     return (
-        f"By key the slowest task needs {by_key:.1f} times what it should, balanced "
-        f"{balanced:.2f}. {cause} {job.work.explanation}"
+        f"The slowest task takes {by_key:.1f} times as long as with an ideal distribution; "
+        f"balanced, {balanced:.2f} times. {cause} {job.work.explanation}"
     )
 
 
@@ -89,23 +95,23 @@ def _all_nulls(job: Job) -> Advice:
         if len(job.key) == 1
         else "check the columns: all keys have a null",
         job.counting_code,
-        "There is nothing to group by. The column may be another than was meant, or be read "
-        "as another type than it has.",
+        "There are no keys to group by. Check the name of the column, and whether it is read with "
+        "the right type.",
     )
 
 
 def _some_nulls(job: Job, by_key: float, p1: float) -> Advice:
-    """A null that is hot is most often no key at all; and in a join nulls never match."""
+    """Recommend filtering: a hot null is usually a missing key, and no null matches in a join."""
     if job.work == JOIN:
         kept = (
-            "A null never matches: an inner join drops these rows anyway, and a left one can get "
-            "them back by a union."
+            "A null never matches. An inner join drops these rows anyway; after a left join, add "
+            "them with a union."
         )
     else:
-        kept = f"If they are wanted, {job.balanced_code} shares them out."
+        kept = f"If you need them, {job.balanced_code} distributes them over the workers."
     why = (
-        f"By key the slowest task needs {by_key:.1f} times what it should, as {100 * p1:.2f} % of "
-        f"the messages have a null in their key. {kept} Examine the others by themselves: there "
-        "may be hot keys among them too."
+        f"The slowest task takes {by_key:.1f} times as long as with an ideal distribution, because "
+        f"{100 * p1:.2f} % of the messages have a null in their key. {kept} Then examine the other "
+        "rows: they may have hot keys too."
     )
     return Advice("filter the nulls, or check the column", job.code_without_nulls, why)

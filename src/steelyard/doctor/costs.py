@@ -1,4 +1,4 @@
-"""Compute what each grouping strategy costs on the counted keys.
+"""Compute the cost of each grouping strategy on the counted keys.
 
 Counts and workers enter; for each strategy the largest task, its slowdown and the copies of keys
 leave.
@@ -23,7 +23,7 @@ class Cost:
 
     strategy: GroupingStrategy
     largest_share: float
-    """Share of all messages that the slowest worker has."""
+    """Share of all messages that the slowest worker gets."""
     slow_down: float
     """Time of the slowest worker, divided by its time if load were proportional to speed."""
     copies: float

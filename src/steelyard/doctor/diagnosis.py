@@ -1,6 +1,6 @@
-"""Put an examination together.
+"""Compute an examination.
 
-Counts of keys, a job and the keys over time enter; an `Examination` leaves.
+Counts of keys, a job and the hot keys over time enter; an `Examination` leaves.
 """
 
 import math
@@ -30,7 +30,7 @@ def diagnose(
     Args:
         counts: Counts of all keys.
         job: The work on the rows of a key, and its workers.
-        source: What was examined, for the reader.
+        source: Name of the data, for the heading.
         over_time: The hottest keys over time, if a time column was named.
         is_sample: Whether the messages are a sample of more.
         watch: Called with the name of each strategy before its cost is computed.

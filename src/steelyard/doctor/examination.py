@@ -1,4 +1,4 @@
-"""What the doctor found: numbers to read, and a page of plain words.
+"""The result of the doctor, as numbers, text and JSON.
 
 The numbers of `diagnosis.diagnose` enter; text for people and JSON for programs leave.
 """
@@ -22,13 +22,15 @@ _LISTED_KEYS = 10
 """Hottest keys that the text lists."""
 _BAR_WIDTH = 8
 """Characters of the bar beside the hottest key."""
+_NAME_WIDTH = 30
+"""Most characters of a strategy in the table of costs."""
 _LINE_WIDTH = 78
-"""Characters of a line before it is indented."""
+"""Most characters of a line, without its indentation."""
 
 
 @dataclass(frozen=True)
 class HotKey:
-    """One of the hottest keys and its part of the messages."""
+    """One of the hottest keys, and its share of the messages."""
 
     name: Name
     messages: int
@@ -40,7 +42,7 @@ class HotKey:
 
 @dataclass(frozen=True)
 class TextSection:
-    """A question, and lines that answer it."""
+    """A question, and the lines of its answer."""
 
     question: str
     lines: tuple[str, ...]
@@ -48,43 +50,45 @@ class TextSection:
 
 @dataclass(frozen=True)
 class Examination:
-    """Whether data is skewed, what that costs, and what to do."""
+    """Whether data is skewed, how much the skew costs, and how to fix it."""
 
     source: str
-    """What was examined, for the reader."""
+    """Name of the data, for the heading."""
     key: tuple[str, ...]
     workers: int
     capacities: tuple[float, ...] | None
     work: KindOfWork
-    """What is done with the rows of a key."""
+    """The kind of work on the rows of a key."""
     is_sample: bool
     """Whether the messages are a sample of more."""
     messages: int
     keys: int
     p1: float
-    """The hottest key's part of the messages."""
+    """Share of the messages with the hottest key."""
     top10: float
-    """The part of the ten hottest keys together."""
+    """Share of the messages with one of the ten hottest keys."""
     top: tuple[HotKey, ...]
-    """The hottest keys, twenty at most."""
+    """The hottest keys, at most twenty."""
     curve: tuple[tuple[int, int], ...]
-    """Some ranks of keys, 1 the hottest, with the messages of those keys."""
+    """Some ranks of keys, from 1 for the hottest, and the messages of these keys."""
     zipf: float | None
-    """The exponent of the nearest Zipf distribution; None with one key."""
+    """Exponent of the nearest Zipf distribution; None if there is only one key."""
     entropy: float
-    """Of the keys, in bits."""
+    """Entropy of the keys, in bits."""
     most_entropy: float
-    """What it would be if all keys were equally hot."""
+    """Entropy if all keys were equally hot, in bits."""
     over_time: OverTime | None
-    """None where no time column was named."""
+    """The hottest keys over time; None without a time column."""
     costs: tuple[Cost, ...]
     advice: Advice
 
     @property
     def skewed(self) -> str:
-        """strong: a key is too much for a worker; mild: several together are; none.
+        """The degree of skew: "strong", "mild" or "none".
 
-        With `capacities` the parts may be unequal for another reason, which is not skew.
+        It is strong if one key exceeds the fair share of a worker, and mild if several keys
+        together do. With `capacities`, key grouping may be slow because of unequal speeds; that is
+        not skew.
         """
         if self.p1 * self.workers > 1:
             return "strong" if self.workers > 1 else "none"
@@ -93,34 +97,34 @@ class Examination:
 
     @property
     def hottest_is_null(self) -> bool:
-        """Whether the hottest key is null, or a column of it."""
+        """Whether the hottest key is null, or one of its columns is."""
         return None in self.top[0].name
 
     def description_of(self, cost: Cost) -> str:
-        """Return the strategy of a cost, as a user would call it."""
+        """Describe the strategy of a cost for a user."""
         return cost.strategy.described(self.workers, self.key)
 
     def sections(self) -> tuple[TextSection, ...]:
-        """Questions and answers, no line wider than 80 characters."""
+        """Return questions and answers, in lines of at most 80 characters."""
         sections = [TextSection("Is it skewed?", self._skew_lines())]
         if self.over_time is not None:
             lines = self._drift_lines(self.over_time)
             sections.append(TextSection("Do the hot keys change?", lines))
-        cost = f"What does it cost on {worker_count(self.workers)}?"
+        cost = f"What does the skew cost on {worker_count(self.workers)}?"
         sections.append(TextSection(cost, self._cost_lines()))
         sections.append(TextSection("What should I do?", self._advice_lines()))
         return tuple(sections)
 
     @property
     def heading(self) -> str:
-        """What was examined, in a line."""
+        """The data and the key, in one line."""
         what = f"{self.source} by {', '.join(self.key)}" if self.source else ", ".join(self.key)
         return shown_key((what,), _LINE_WIDTH)
 
     @property
     def verdict(self) -> str:
-        """Whether it is skewed, in a sentence or two."""
-        fair = f"one of {self.workers:,} workers should have {_percent(1 / self.workers)}"
+        """The degree of skew, in some sentences."""
+        fair = f"the fair share of a worker is {_percent(1 / self.workers)}"
         hottest = f"The hottest key has {_percent(self.p1)} of the messages; {fair}."
         if self.hottest_is_null and self.keys == 1:
             are = "are null: check the column" if len(self.key) == 1 else "have a null: check"
@@ -129,13 +133,13 @@ class Examination:
             it = "It is null" if len(self.key) == 1 else "It has a null"
             return f"Yes. {hottest} {it}: filter the nulls, or check the column."
         if self.skewed == "strong":
-            return f"Yes. {hottest} No hash can place it: it has to be split."
+            return f"Yes. {hottest} It is too large for one worker, so it has to be split."
         if self.skewed == "mild":
-            return f"A little. {hottest} It fits, but large keys fall on one worker together."
-        return f"No, not for so many workers. {hottest}"
+            return f"A little. {hottest} No key is too large, but large keys share a worker."
+        return f"No, not for {worker_count(self.workers)}. {hottest}"
 
     def describe(self) -> str:
-        """All of it as text that fits a terminal of 80 columns."""
+        """Return everything as text for a terminal of 80 columns."""
         parts = [self.heading]
         for section in self.sections():
             lines = (f"  {line}".rstrip() for line in section.lines)
@@ -143,12 +147,15 @@ class Examination:
         return "\n\n".join(parts)
 
     def to_json(self) -> str:
-        """All of it as JSON; what cannot be printed is escaped, and means the same."""
+        """Return everything as JSON; characters that cannot be printed are escaped."""
         text = json.dumps(self.fields(), ensure_ascii=False, indent=2)
         return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
     def fields(self) -> dict[str, Any]:
-        """Ready for JSON; a key of one column is a text, one of several a list."""
+        """Return everything as values for JSON.
+
+        A key of one column is a string, a key of several columns a list.
+        """
         return {
             "source": self.source,
             "key": list(self.key),
@@ -176,12 +183,12 @@ class Examination:
         }
 
     def _skew_lines(self) -> tuple[str, ...]:
-        of = ("message" if self.messages == 1 else "messages") + self._of_a_sample
+        of = ("message" if self.messages == 1 else "messages") + self._sample_note
         zipf = "" if self.zipf is None else f", Zipf exponent {self.zipf:.2f}"
         facts = (
             f"{self.messages:,} {of}, {self.keys:,} {'key' if self.keys == 1 else 'keys'}{zipf}. "
-            f"The ten hottest keys have {_percent(self.top10)}. Entropy {self.entropy:.1f} bits "
-            f"of {self.most_entropy:.1f}."
+            f"The ten hottest keys have {_percent(self.top10)}. The entropy is "
+            f"{self.entropy:.1f} bits ({self.most_entropy:.1f} with equally hot keys)."
         )
         lines = [*_wrapped(self.verdict), *_wrapped(facts), ""]
         for hot in self.top[:_LISTED_KEYS]:
@@ -194,7 +201,7 @@ class Examination:
         return tuple(lines)
 
     @property
-    def _of_a_sample(self) -> str:
+    def _sample_note(self) -> str:
         return " (a sample)" if self.is_sample else ""
 
     def _drift_lines(self, over_time: OverTime) -> tuple[str, ...]:
@@ -208,32 +215,32 @@ class Examination:
 
     @property
     def drift(self) -> str:
-        """Whether the hot keys change, in a sentence or two."""
+        """Whether the hot keys change, in some sentences."""
         drift = self.over_time
         if drift is None:
             return ""
         if not drift.periods:
-            return f"Not known: none of {drift.sampled:,} sampled messages has a time."
+            return f"Unknown: none of {drift.sampled:,} sampled messages has a time."
         if len(drift.periods) == 1:
-            return "Not known: there are too few messages to tell one time from another."
+            return "Unknown: there are too few messages to compare periods."
         untimed = f", {drift.untimed:,} without a time" if drift.untimed else ""
         table = (
-            f"The hottest key in each of {len(drift.periods)} equal parts of the messages "
-            f"(by {drift.sampled:,} of them{untimed}):"
+            f"The hottest key in each of {len(drift.periods)} periods with equal numbers of "
+            f"messages (from a sample of {drift.sampled:,}{untimed}):"
         )
         if not drift.is_drifting:
-            return f"No: no key is too much for a worker at some times only. {table}"
+            return f"No: no key is hot in only some periods. {table}"
         keys = ", ".join(shown_key(name, 30) for name in drift.come_and_go[:3])
         more = len(drift.come_and_go) - 3
         keys += f" and {more:,} more" if more > 0 else ""
-        return f"Yes: too much for a worker at one time, and not at another: {keys}. {table}"
+        return f"Yes: these keys are hot in some periods and not in others: {keys}. {table}"
 
     def _cost_lines(self) -> tuple[str, ...]:
-        head = ("", "largest", "slow-", "copies of", "hottest")
-        below = ("", "task", "down", "a key", "key on")
+        head = ("", "largest", "", "copies of", "copies of")
+        below = ("", "task", "slowdown", "a key", "hottest")
         rows = [
             (
-                shown_key((self.description_of(cost),), 32),
+                shown_key((self.description_of(cost),), _NAME_WIDTH),
                 _percent(cost.largest_share),
                 f"{cost.slow_down:.2f} ×",
                 f"{cost.copies:.2f}",
@@ -243,17 +250,23 @@ class Examination:
         ]
         table = [*_columns((head, below, *rows)), ""]
         note = (
-            "Largest task: its part of the messages. Slow-down: how long it takes against equal "
-            "parts. Copies: workers that hold a key, on average, and the hottest one."
+            "Largest task: its share of the messages. Slowdown: the time of the slowest task, "
+            f"divided by its time {self.ideal}. Copies: the number of workers that hold a key, on "
+            "average and for the hottest key."
         )
-        if self.capacities is not None:
-            note = note.replace("against equal parts", "against parts as the workers are fast")
         return (*table, *_wrapped(note))
+
+    @property
+    def ideal(self) -> str:
+        """The distribution that slowdowns are relative to."""
+        if self.capacities is None:
+            return "if all workers had equal loads"
+        return "if loads were proportional to the capacities"
 
     def _advice_lines(self) -> tuple[str, ...]:
         advice = self.advice
         what = advice.what[0].upper() + advice.what[1:] + "."
-        assumed = f"The work is taken to be: {self.work.meaning} (work={self.work.name})."
+        assumed = f"This assumes {self.work.meaning} (work={self.work.name})."
         code = textwrap.wrap(
             advice.code, _LINE_WIDTH - 4, subsequent_indent="    ", break_on_hyphens=False
         )
@@ -298,7 +311,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """The first column to the left, the others to the right."""
+    """Align the first column to the left and the others to the right."""
     widths = [max(map(columns_of, cells)) for cells in zip(*rows, strict=True)]
     lines = []
     for first, *others in rows:

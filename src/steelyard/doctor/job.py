@@ -1,4 +1,4 @@
-"""The job that the doctor gives advice on, as lines of code.
+"""The job that the doctor examines, as lines of code.
 
 The work, the key and the workers enter; lines of code leave.
 """
@@ -16,14 +16,14 @@ from steelyard.validation import require_whole
 
 @dataclass(frozen=True)
 class Job:
-    """KindOfWork on the rows of a key, shared by workers."""
+    """A kind of work on the rows of a key, and the workers that share it."""
 
     work: KindOfWork
     key: tuple[str, ...]
     workers: int
     capacities: tuple[float, ...] | None = None
     nested: tuple[str, ...] = ()
-    """Columns of the key that are fields within another column."""
+    """Columns of the key that are fields of another column."""
 
     def __post_init__(self) -> None:
         require_whole("workers", self.workers, least=1, most=BUCKETS)
@@ -32,7 +32,7 @@ class Job:
                 f"capacities must be one number for each of {worker_count(self.workers)}, "
                 f"got {len(self.capacities)}"
             )
-        Planner(self.workers, buckets=BUCKETS, capacities=self.capacities)  # refuses bad ones
+        Planner(self.workers, buckets=BUCKETS, capacities=self.capacities)  # checks capacities
 
     @property
     def spark_code(self) -> str:
@@ -41,7 +41,7 @@ class Job:
 
     @property
     def balanced_code(self) -> str | None:
-        """Steelyard's line of code; None where Spark's own is never skewed."""
+        """Steelyard's line of code; None if Spark's own code is never skewed."""
         code = self.work.balanced_code
         return None if code is None else self._filled(code)
 
@@ -53,7 +53,7 @@ class Job:
 
     @property
     def counting_code(self) -> str:
-        """A line of code that shows how often each key occurs."""
+        """A line of code that counts the rows of each key."""
         return f"{self._frame}.groupBy({self._keys}).count()"
 
     def _filled(self, template: str, frame: str | None = None) -> str:
@@ -70,7 +70,7 @@ class Job:
 
     @property
     def _frame(self) -> str:
-        """The frame; keys that are fields of other columns become columns first."""
+        """The DataFrame; keys that are fields of other columns become columns first."""
         added = (f".withColumn({_quoted(_flat(n))}, F.col({_quoted(n)}))" for n in self.nested)
         return self.work.frame + "".join(added)
 

@@ -1,8 +1,8 @@
-"""How often keys occur, in little room.
+"""A compact summary of how often keys occur.
 
-Counts of keys enter; how many keys have how many messages leaves, the hottest keys by name, and how
-much each bucket of keys has. Of m messages there are at most `sqrt(2 m)` different counts, so that
-billions of them are described exactly by some thousand numbers.
+Counts of keys enter; the number of keys with each count leaves, with the names of the hottest keys
+and the messages of each bucket. m messages have at most `sqrt(2 m)` different counts, so some
+thousand numbers describe billions of messages exactly.
 """
 
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ from steelyard.schemes import KeyGrouping
 Counts = NDArray[np.int64]
 
 BUCKETS = 8192
-"""Buckets of a plan, by default."""
+"""Default number of buckets of a plan."""
 
 TOP = 20
-"""Hottest keys whose names are kept."""
+"""Number of hottest keys whose names are kept."""
 
 Name = tuple[str | None, ...]
 """The columns of a key as text; None for a null."""
@@ -39,13 +39,13 @@ class TopKey:
 
     @property
     def bucket(self) -> int:
-        """The bucket of a plan that it falls into."""
+        """The bucket of the key in a plan."""
         return self.hash % BUCKETS
 
 
 @dataclass(frozen=True, eq=False)
 class KeyCounts:
-    """What a data set's keys are like, without the keys.
+    """The distribution of a data set's keys, without the keys themselves.
 
     >>> counts = KeyCounts.of({"a": 5, "b": 1, None: 1}, workers=2)
     >>> counts.messages, counts.keys, counts.hottest
@@ -55,17 +55,17 @@ class KeyCounts:
     """
 
     values: Counts
-    """All different numbers of messages that keys have, falling."""
+    """The distinct numbers of messages that keys have, in descending order."""
     keys_with: Counts
-    """How many keys have each of these."""
+    """The number of keys with each of these numbers of messages."""
     top: tuple[TopKey, ...]
-    """The hottest keys, falling."""
+    """The hottest keys, in descending order."""
     by_bucket: Counts
     """Messages in each bucket of a plan."""
     keys_by_bucket: Counts
-    """Different keys in each of them."""
+    """Different keys in each bucket."""
     by_partition: Counts
-    """Messages in each part if every key goes where its hash says."""
+    """Messages in each partition under key grouping."""
 
     def __post_init__(self) -> None:
         if not self.values.size:
@@ -73,7 +73,7 @@ class KeyCounts:
 
     @classmethod
     def of(cls, counts: Mapping[str | None, int], workers: int) -> "KeyCounts":
-        """From the counts of all keys, where these fit into memory."""
+        """Summarize the counts of all keys, which have to fit into memory."""
         names = sorted(counts, key=lambda name: (-counts[name], str(name)))
         numbers = np.array([counts[name] for name in names], np.int64)
         hashes = hash_keys(pa.array(names, pa.string()))
@@ -95,12 +95,12 @@ class KeyCounts:
 
     @cached_property
     def messages(self) -> int:
-        """All of them."""
+        """The number of messages."""
         return int((self.values * self.keys_with).sum())
 
     @cached_property
     def keys(self) -> int:
-        """Different ones."""
+        """The number of different keys."""
         return int(self.keys_with.sum())
 
     @property
@@ -119,11 +119,16 @@ class KeyCounts:
         return int((taken * self.values).sum())
 
     def mean(self, by_value: ArrayLike) -> float:
-        """The mean over all keys of something that depends on a key's number of messages."""
+        """Return the mean over all keys of a quantity that depends on a key's messages.
+
+        `by_value` holds the quantity for each number of messages in `values`.
+        """
         return float((np.asarray(by_value) * self.keys_with).sum() / self.keys)
 
     def curve(self, points: int = 200) -> tuple[tuple[int, int], ...]:
-        """Some ranks, 1 the hottest, with the messages of their keys: the first ones, then fewer.
+        """Return some ranks, from 1 for the hottest key, and the messages of their keys.
+
+        The ranks are evenly spaced on a logarithmic scale.
 
         >>> KeyCounts.of({"a": 5, "b": 2, "c": 2}, workers=1).curve()
         ((1, 5), (2, 2), (3, 2))
@@ -133,9 +138,9 @@ class KeyCounts:
         return tuple(zip(ranks.tolist(), found.tolist(), strict=True))
 
     def stream(self, most: int, seed: int = 0) -> NDArray[np.int64]:
-        """Keys, numbered from 0 for the hottest, of messages in random order.
+        """Return the keys of messages in random order, numbered from 0 for the hottest key.
 
-        All messages, or `most` drawn from them if there are more.
+        The result has all messages, or `most` messages drawn from them if there are more.
 
         >>> np.bincount(KeyCounts.of({"a": 5, "b": 2, "c": 2}, workers=1).stream(most=100))
         array([5, 2, 2])

@@ -78,7 +78,7 @@ def loads_by_plan(workload: Workload) -> WorkerLoads:
     counts = workload.counts
     planner = Planner(workload.workers, EPSILON, BUCKETS, workload.speeds)
     plan = planner.update(counts.by_bucket)
-    # At most: every key of a split bucket is on all workers of the bucket.
+    # Upper bound: each key of a split bucket is on all workers of the bucket.
     copies = np.minimum(counts.keys_by_bucket * plan.copies, counts.by_bucket).sum()
     hottest = min(int(plan.copies[counts.top[0].bucket]), counts.hottest)
     return WorkerLoads(plan.shares * counts.messages, copies / counts.keys, hottest)

@@ -1,6 +1,6 @@
-"""Whether other keys are hot at other times.
+"""Detect whether the hot keys change over time.
 
-A sample of messages, with times and keys, enters; the hottest key of each part of it leaves.
+A sample of messages with times and keys enters; the hottest key of each period leaves.
 """
 
 from collections.abc import Sequence
@@ -15,34 +15,34 @@ Shares = NDArray[np.float64]
 """A row for each period, a column for each key."""
 
 _MOST_PERIODS = 8
-"""Most periods that a sample is cut into, all with the same number of messages."""
+"""Most periods of a sample; all have the same number of messages."""
 
 _LEAST_MESSAGES = 50
-"""Fewest messages of a period, where there is more than one."""
+"""Fewest messages of a period, if there is more than one."""
 
 _MOST_COURSES = 5
 """Most keys that are followed from period to period."""
 
 _SIGNIFICANT = 5
-"""Standard deviations of a count beyond which a change is not by chance."""
+"""Standard deviations of a count above which a change is significant."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A part of the messages, those after one another in time."""
+    """A period: consecutive messages in the order of time."""
 
     first: float
     last: float
-    """The times of its first and its last message, in seconds."""
+    """Times of the first and the last message, in seconds."""
     name: Name
-    """Its hottest key."""
+    """The hottest key of the period."""
     share: float
-    """That key's part of its messages."""
+    """Share of the period's messages with that key."""
 
 
 @dataclass(frozen=True)
 class Course:
-    """A key's part of the messages, period after period."""
+    """The share of one key in each period."""
 
     name: Name
     shares: tuple[float, ...]
@@ -50,17 +50,17 @@ class Course:
 
 @dataclass(frozen=True)
 class OverTime:
-    """The hottest keys, period after period."""
+    """The hottest keys of all periods."""
 
     periods: tuple[Interval, ...]
     courses: tuple[Course, ...]
-    """Of the keys that have the most in some period, five at most."""
+    """Shares of the keys with the largest share in some period, at most five keys."""
     sampled: int
-    """Messages that were looked at."""
+    """Number of sampled messages."""
     untimed: int
-    """Messages among them without a time, which are left out."""
+    """Number of sampled messages without a time; they are in no period."""
     come_and_go: tuple[Name, ...]
-    """Keys that are too much for a worker in one period, and easily fit in another."""
+    """Keys that exceed the fair share of a worker in one period, and not in another."""
 
     @property
     def is_drifting(self) -> bool:
@@ -71,10 +71,10 @@ class OverTime:
 def over_time(
     times: NDArray[np.float64], keys: NDArray[np.int64], names: Sequence[Name], workers: int
 ) -> OverTime:
-    """Cut a sample into periods; `keys` are places in `names`, and times may be NaN.
+    """Cut a sample into periods; `keys` are indexes into `names`, and times may be NaN.
 
-    A key comes and goes if it has more than 5/4 of a worker's fair share in some period and less
-    than 3/4 of it in another, and the two are further apart than chance would have them.
+    A key comes and goes if it has more than 5/4 of a worker's fair share in one period and less
+    than 3/4 of it in another, and the difference is statistically significant.
 
     >>> times, keys = np.arange(200.0), np.repeat([0, 1], 100)
     >>> seen = over_time(times, keys, [("cat",), ("dog",)], workers=4)
@@ -85,36 +85,36 @@ def over_time(
     """
     has_time = np.isfinite(times)
     order = np.argsort(times[has_time], kind="stable")
-    when, who = times[has_time][order], keys[has_time][order]
-    periods, shares = _periods(when, who, names)
+    moments, in_order = times[has_time][order], keys[has_time][order]
+    periods, shares = _periods(moments, in_order, names)
     return OverTime(
         periods,
         _courses(shares, names),
         sampled=times.size,
         untimed=int(np.count_nonzero(~has_time)),
-        come_and_go=tuple(names[key] for key in _changing(shares, who.size, workers)),
+        come_and_go=tuple(names[key] for key in _changing(shares, in_order.size, workers)),
     )
 
 
 def _periods(
-    when: NDArray[np.float64], who: NDArray[np.int64], names: Sequence[Name]
+    times: NDArray[np.float64], keys: NDArray[np.int64], names: Sequence[Name]
 ) -> tuple[tuple[Interval, ...], Shares]:
-    """Cut messages, sorted by time, into periods; the shares have a row for each of them."""
-    if not who.size:
+    """Cut messages, sorted by time, into periods; the shares have a row for each period."""
+    if not keys.size:
         return (), np.empty((0, len(names)))
-    number = max(1, min(_MOST_PERIODS, who.size // _LEAST_MESSAGES))
+    number = max(1, min(_MOST_PERIODS, keys.size // _LEAST_MESSAGES))
     periods, shares = [], []
-    for piece in np.array_split(np.arange(who.size), number):
-        counted = np.bincount(who[piece], minlength=len(names)) / piece.size
+    for piece in np.array_split(np.arange(keys.size), number):
+        counted = np.bincount(keys[piece], minlength=len(names)) / piece.size
         top = int(counted.argmax())
-        first, last = float(when[piece[0]]), float(when[piece[-1]])
+        first, last = float(times[piece[0]]), float(times[piece[-1]])
         periods.append(Interval(first, last, names[top], float(counted[top])))
         shares.append(counted)
     return tuple(periods), np.array(shares)
 
 
 def _changing(shares: Shares, messages: int, workers: int) -> list[int]:
-    """Find keys that are too much for a worker in one period only, the hottest first."""
+    """Find keys that exceed a worker's fair share in some periods only, the hottest first."""
     if len(shares) < 2:
         return []
     most, least = shares.max(axis=0), shares.min(axis=0)
@@ -125,7 +125,7 @@ def _changing(shares: Shares, messages: int, workers: int) -> list[int]:
 
 
 def _courses(shares: Shares, names: Sequence[Name]) -> tuple[Course, ...]:
-    """Follow the keys with the largest share in some period."""
+    """Return the shares of the keys with the largest share in some period."""
     if not len(shares):
         return ()
     hottest = np.argsort(-shares.max(axis=0), kind="stable")[:_MOST_COURSES].tolist()

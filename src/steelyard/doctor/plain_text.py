@@ -1,6 +1,6 @@
 """Keys, times and numbers of workers as short plain text.
 
-What data holds enters; text leaves that says nothing to a terminal but what it shows.
+Values from data enter; text leaves that contains no control characters of a terminal.
 """
 
 import unicodedata
@@ -10,14 +10,14 @@ from steelyard.doctor.key_counts import Name
 from steelyard.printable import printable
 
 WIDTH = 60
-"""Of a key that is shown."""
+"""Default width of a key, in columns of a terminal."""
 
 _CLOCK = (3e8, 4e9)
-"""Numbers like these are seconds since 1970: from 1979 to 2096."""
+"""Numbers in this range are shown as seconds since 1970: from 1979 to 2096."""
 
 
 def shown_key(name: Name, width: int = WIDTH) -> str:
-    r"""A key in one line: what cannot be printed is escaped, what is too long is cut.
+    r"""Format a key in one line; escape unprintable characters and cut long keys.
 
     >>> shown_key(("two\nlines", None))
     'two\\nlines, (null)'
@@ -30,7 +30,7 @@ def shown_key(name: Name, width: int = WIDTH) -> str:
 
 
 def shown_time(seconds: float, *, with_hours: bool = False) -> str:
-    """A time as a date, if it can be one; else the number.
+    """Format a time as a date if it is plausible, else as a number.
 
     >>> shown_time(1.7e9), shown_time(1.7e9, with_hours=True), shown_time(1790.0)
     ('2023-11-14', '2023-11-14 22:13', '1790')
@@ -57,7 +57,7 @@ def _part(text: str | None) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    """As many characters as fit; some are as wide as two."""
+    """Cut a text to a width; some characters are two columns wide."""
     used, kept = 0, []
     for character in text:
         used += columns_of(character)
@@ -72,7 +72,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def columns_of(text: str) -> int:
-    """How wide a text is on a terminal.
+    """Return the width of a text on a terminal, in columns.
 
     >>> columns_of("abc"), columns_of("日本")
     (3, 4)

@@ -1,6 +1,6 @@
-"""How skewed keys are: shares, entropy, and the Zipf distribution that is nearest.
+"""Measure the skew of keys: entropy, and the nearest Zipf distribution.
 
-Counts of keys enter; numbers leave, all of them exact but the fit.
+Counts of keys enter; numbers leave. The entropy is exact, the Zipf exponent is a fit.
 """
 
 import math
@@ -11,13 +11,13 @@ from steelyard.datasets.ranks import PowerLaw
 from steelyard.doctor.key_counts import KeyCounts
 
 _TABLE = 4096
-"""Ranks up to here are added one by one; those after it follow a closed form."""
+"""Ranks up to this one are added one by one; the sum of later ranks has a closed form."""
 
 _STEEPEST = 10.0
 
 
 def entropy(counts: KeyCounts) -> float:
-    """The entropy of the keys in bits: that of all messages if each key is equally hot.
+    """Return the entropy of the keys in bits.
 
     >>> entropy(KeyCounts.of({"a": 2, "b": 1, "c": 1}, workers=1))
     1.5
@@ -28,9 +28,10 @@ def entropy(counts: KeyCounts) -> float:
 
 
 def zipf_exponent(counts: KeyCounts) -> float | None:
-    """The exponent of the Zipf distribution under which these counts are the likeliest.
+    """Fit a Zipf distribution by maximum likelihood, and return its exponent.
 
-    None where there is one key only. Every message counts the same, so the hot keys decide.
+    The result is None if there is only one key. Every message has the same weight, so the hot keys
+    dominate the fit.
 
     >>> even = KeyCounts.of(dict.fromkeys("abcd", 10), workers=1)
     >>> round(zipf_exponent(even), 3)
@@ -40,14 +41,14 @@ def zipf_exponent(counts: KeyCounts) -> float | None:
         return None
     mean = _mean_log_rank(counts)
 
-    def surprise(exponent: float) -> float:
-        """Of a message, on average; it has one minimum."""
+    def negative_log_likelihood(exponent: float) -> float:
+        """Return the mean over the messages; it has one minimum."""
         return exponent * mean + math.log(_weight(exponent, counts.keys))
 
     low, high = 0.0, _STEEPEST
     for _ in range(60):
         third = (high - low) / 3
-        if surprise(low + third) < surprise(high - third):
+        if negative_log_likelihood(low + third) < negative_log_likelihood(high - third):
             high -= third
         else:
             low += third
@@ -55,7 +56,7 @@ def zipf_exponent(counts: KeyCounts) -> float | None:
 
 
 def _mean_log_rank(counts: KeyCounts) -> float:
-    """The mean of ln(rank) over all messages; keys with the same count share their ranks."""
+    """Return the mean of ln(rank) over all messages; keys with equal counts share their ranks."""
     last = counts.keys_with.cumsum()
     logs = np.array([math.lgamma(rank + 1) for rank in (0, *last.tolist())])
     return float((np.diff(logs) * counts.values).sum()) / counts.messages

@@ -29,9 +29,9 @@ class GroupingStrategy:
     label: str = field(repr=False)
     """Name beside a bar of a figure."""
     description: str = field(repr=False)
-    """What a user would write or call it; `{workers}` and `{key}` are filled in."""
+    """Code or name that users know; `{workers}` and `{key}` are filled in."""
     loads: Callable[[Workload], WorkerLoads] = field(repr=False, compare=False)
-    """Computes the loads of the workers."""
+    """Function that computes the loads of the workers."""
     is_ours: bool = field(default=False, repr=False)
     """Whether Steelyard's own functions use this strategy."""
 
@@ -61,15 +61,15 @@ ROUND_ROBIN = GroupingStrategy(
 SALTING = GroupingStrategy(
     name="salting",
     title="Salting",
-    label="ten salts a key",
-    description="salts by hand, ten a key",
+    label="salting, 10 per key",
+    description="manual salting, 10 per key",
     loads=partial(loads_by_scheme, "salting"),
 )
 TWO_CHOICES = GroupingStrategy(
     name="pkg",
     title="Two choices",
     label="PKG, two choices",
-    description="PKG, two choices a key",
+    description="PKG, two choices per key",
     loads=partial(loads_by_scheme, "pkg"),
 )
 D_CHOICES = GroupingStrategy(

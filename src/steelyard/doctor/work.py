@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class KindOfWork:
-    """What is done with the rows of a key.
+    """A kind of work on the rows of a key.
 
     The lines of code are templates: `{frame}`, `{keys}`, `{on}` (the keys of a join), `{workers}`,
     `{capacities}` and `{placement}` are filled in by a `Job`.
@@ -22,11 +22,11 @@ class KindOfWork:
     spark_code: str = field(repr=False)
     """Spark's own line of code."""
     balanced_code: str | None = field(repr=False)
-    """Steelyard's line of code; None where Spark's own is never skewed."""
+    """Steelyard's line of code; None if Spark's own code is never skewed."""
     recommendation: str = field(repr=False)
-    """What to do, in a few words."""
+    """The recommendation in a few words."""
     explanation: str = field(repr=False)
-    """What the recommended code does, and when something else is better."""
+    """Properties of the recommended code, and when other code is better."""
     frame: str = field(default="df", repr=False)
     """Name of the DataFrame in the code."""
 
@@ -53,20 +53,20 @@ PYTHON = KindOfWork(
     spark_code="{frame}.repartition({workers}, {keys}).mapInArrow(function, schema)",
     balanced_code="sy.group_by({frame}, {keys}, workers={workers}{capacities})"
     ".map_arrow(function, schema)",
-    recommendation="let balanced workers run the Python code",
-    explanation="The function gets some of a worker's rows at a time and must be right for any "
-    "split of a hot key; with whole_light_keys=True all other keys come whole. If it does not care "
-    "for keys at all, plain df.repartition(n) balances as well.",
+    recommendation="run the Python code on balanced workers",
+    explanation="The function gets some of a worker's rows in each call and must be correct for "
+    "any split of a hot key. With whole_light_keys=True all rows of any other key are in one call. "
+    "If the function does not depend on keys, df.repartition(n) balances as well.",
 )
 AGGREGATE = KindOfWork(
     name="aggregate",
-    meaning="an aggregate of Spark's own, such as count or sum",
+    meaning="a Spark aggregate such as count or sum",
     spark_code="{frame}.groupBy({keys}).agg(...)",
     balanced_code=None,
     recommendation="nothing: Spark's own groupBy combines on the map side",
-    explanation="Every task first aggregates its own rows; one row for each key leaves it, so a "
-    "hot key weighs no more than any other. That holds for count, sum, avg, min, max and their "
-    "like; for collect_list, or functions in Python, ask again with work=python.",
+    explanation="Each task first aggregates its own rows and then sends one row for each key, so "
+    "a hot key costs no more than any other key. This holds for count, sum, avg, min, max and "
+    "similar functions. For collect_list or Python functions, examine again with work=python.",
 )
 JOIN = KindOfWork(
     name="join",
@@ -74,16 +74,16 @@ JOIN = KindOfWork(
     spark_code="{frame}.join(other, {on})",
     balanced_code="sy.join({frame}, other, {on}, workers={workers}{capacities})",
     recommendation="join on balanced partitions",
-    explanation="Matching rows of the other frame are copied to the workers of a hot key only. If "
-    "that frame fits into the memory of an executor, F.broadcast(other) is faster still.",
+    explanation="Matching rows of the other DataFrame are copied only for hot keys. If that "
+    "DataFrame fits into the memory of an executor, F.broadcast(other) is faster.",
 )
 WRITE = KindOfWork(
     name="write",
-    meaning="files, with the rows of a key together",
+    meaning="writing files with the rows of a key together",
     spark_code="{frame}.repartition({workers}, {keys}).write.parquet(path)",
     balanced_code="sy.repartition({frame}, {workers}, {keys}{capacities}).write.parquet(path)",
     recommendation="write balanced partitions",
-    explanation="A hot key is in several files; every other one stays in one.",
+    explanation="A hot key is in several files; each other key is in one file.",
 )
 STREAM = KindOfWork(
     name="stream",
@@ -92,7 +92,8 @@ STREAM = KindOfWork(
     balanced_code="sy.group_stream({frame}, {keys}, workers={workers}{placement}, "
     'control="/shared/path").aggregate(sy.Count())',
     recommendation="group the stream on balanced workers",
-    explanation="The workers learn hot keys while the stream runs, and merge what they counted.",
+    explanation="The workers learn the hot keys while the stream runs, and Spark merges their "
+    "partial results.",
     frame="stream",
 )
 

@@ -1,4 +1,4 @@
-"""Figures and pages from results."""
+"""Draw figures and write pages of results."""
 
 from steelyard.report.claims import claims_in_markdown
 from steelyard.report.drawing import draw

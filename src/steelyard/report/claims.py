@@ -1,4 +1,4 @@
-"""Claims as a table in Markdown."""
+"""Format claims as Markdown tables."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,9 +8,9 @@ VERDICTS = {True: "agrees", False: "does not", None: "no verdict"}
 
 
 def claims_in_markdown(claims: Mapping[str, Sequence[Claim]]) -> str:
-    """One table of the paper's claims and one of ours, in the order of the experiments."""
+    """Return a table of the paper's claims and one of ours, in the order of the experiments."""
     parts = []
-    for title, ours in (("Claims of the paper", False), ("Claims of ours", True)):
+    for title, ours in (("Claims of the paper", False), ("Our own claims", True)):
         rows = [
             f"| {_cell(claim.said)} | {_cell(claim.section)}; {name} | {_cell(claim.measured)} | "
             f"{VERDICTS[claim.agrees]} | {_cell(claim.why)} |"

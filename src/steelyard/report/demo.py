@@ -1,4 +1,4 @@
-"""The page of the demo: the load and the time of each worker under two strategies."""
+"""The page of the demo: throughput and busy times under two strategies."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from steelyard.deployment.demo import DemoRun
 
 _COLORS = ("#b04a00", "#00664a")
-"""Colors that color-blind readers can tell apart."""
+"""Colors that color-blind readers can distinguish."""
 
 
 def demo_page(runs: "Sequence[DemoRun]", keys: float) -> str:
-    """The page as HTML: no other file is needed."""
+    """Return the page as one HTML document with an embedded figure."""
     return rendered(
         "demo.html",
         runs=runs,
@@ -27,15 +27,15 @@ def demo_page(runs: "Sequence[DemoRun]", keys: float) -> str:
 
 
 def demo_figure(runs: "Sequence[DemoRun]") -> Figure:
-    """Messages a second over the slots, and the time that each worker was busy at the end."""
+    """Draw the throughput over the slots, and the busy time of each worker in the last slot."""
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     over_time, at_end = figure.subplots(1, 2)
     setting = runs[0].setting
     for run, color in zip(runs, _COLORS, strict=False):
         rates = [slot.messages / slot.seconds / 1000 for slot in run.slots]
         over_time.plot(range(1, len(rates) + 1), rates, "o-", color=color, label=run.name)
-    over_time.axhline(setting.limit / 1000, color="#888", linestyle=":", label="all workers' limit")
-    over_time.set(xlabel="slot", ylabel="thousand messages a second", ylim=(0, None))
+    over_time.axhline(setting.limit / 1000, color="#888", linestyle=":", label="total capacity")
+    over_time.set(xlabel="slot", ylabel="thousand messages/s", ylim=(0, None))
     over_time.legend(frameon=False)
     width = 0.8 / len(runs)
     for number, (run, color) in enumerate(zip(runs, _COLORS, strict=False)):
@@ -44,12 +44,12 @@ def demo_figure(runs: "Sequence[DemoRun]") -> Figure:
         places = [worker.worker + (number - 0.5) * width for worker in last.workers]
         at_end.bar(places, busy, width, color=color, label=run.name)
     at_end.axhline(
-        setting.messages / setting.limit, color="#888", linestyle=":", label="if all were fair"
+        setting.messages / setting.limit, color="#888", linestyle=":", label="ideal distribution"
     )
     slow_from = setting.workers - setting.slow
     labels = [f"{w}\nslow" if w >= slow_from else str(w) for w in range(setting.workers)]
     at_end.set_xticks(range(setting.workers), labels)
-    at_end.set(xlabel="worker", ylabel="seconds busy in the last slot")
+    at_end.set(xlabel="worker", ylabel="busy time in the last slot (s)")
     at_end.legend(frameon=False)
     for axes in (over_time, at_end):
         axes.spines[["top", "right"]].set_visible(False)

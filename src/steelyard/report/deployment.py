@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def write_deployment_report(
     lines: Sequence[SummaryRow], setting: "GridSettings", folder: Path
 ) -> None:
-    """Write figures as PNG and SVG, and report.html with all of them."""
+    """Write the figures as PNG and SVG, and report.html with all figures."""
     figures = {
         "share": share_figure(lines),
         "throughput": throughput_figure(lines),

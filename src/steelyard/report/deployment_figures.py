@@ -1,6 +1,6 @@
 """Draw the figures of a deployment experiment.
 
-Rows of the summary enter; figures leave, or None where there is nothing to draw.
+Rows of the summary enter; figures leave, or None if there is nothing to draw.
 """
 
 from collections import defaultdict
@@ -13,19 +13,21 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
+from steelyard.deployment.deployed_strategies import STRATEGIES, strategy_named
 from steelyard.report.deployment_styles import CLUSTERS, STYLES
 from steelyard.report.deployment_summary import SummaryRow
 from steelyard.report.drawing import THEME
 
 
 def share_figure(lines: Sequence[SummaryRow]) -> Figure | None:
-    """The part of the limit that each strategy reaches at the longest delay."""
+    """Draw the efficiency of each strategy at the longest delay."""
     longest = max((line.delay for line in lines), default=0.0)
     shown = [line for line in lines if (line.data, line.delay) == ("tw", longest) and line.share]
     kinds = [kind for kind in ("no", "sleep", "executors") if any(x.hetero == kind for x in shown)]
     if not kinds:
         return None
-    schemes = [name for name in reversed(STYLES) if any(line.scheme == name for line in shown)]
+    used = {line.scheme for line in shown}
+    schemes = [strategy.name for strategy in reversed(STRATEGIES) if strategy.name in used]
     with mpl.rc_context(THEME):
         size = (2.6 + 3.4 * len(kinds), 0.4 * len(schemes) + 1.5)
         figure = Figure(figsize=size, layout="constrained")
@@ -34,14 +36,14 @@ def share_figure(lines: Sequence[SummaryRow]) -> Figure | None:
             for line in shown:
                 if line.hetero == kind:
                     _share(axes, schemes.index(line.scheme), line)
-            axes.set(title=CLUSTERS[kind], xlim=(0, 1.36), xlabel="part of the limit")
+            axes.set(title=CLUSTERS[kind], xlim=(0, 1.36), xlabel="efficiency")
             axes.xaxis.set_major_formatter(PercentFormatter(1))
             axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
             axes.axvline(1, color="#888", linestyle=":")
             axes.grid(axis="y", visible=False)
-        panels[0].set_yticks(range(len(schemes)), [STYLES[name].label for name in schemes])
+        panels[0].set_yticks(range(len(schemes)), [strategy_named(name).label for name in schemes])
         keys = [
-            Line2D([], [], color="#444", marker="o", label="while workers work (and the range)"),
+            Line2D([], [], color="#444", marker="o", label="processing time (median and range)"),
             Line2D(
                 [],
                 [],
@@ -49,7 +51,7 @@ def share_figure(lines: Sequence[SummaryRow]) -> Figure | None:
                 marker="o",
                 fillstyle="none",
                 linestyle="",
-                label="by the clock",
+                label="wall-clock time",
             ),
         ]
         figure.legend(handles=keys, loc="outside lower center", ncols=2)
@@ -69,7 +71,7 @@ def _share(axes: Axes, place: int, line: SummaryRow) -> None:
 
 
 def throughput_figure(lines: Sequence[SummaryRow]) -> Figure | None:
-    """Messages a second over the delay, beside the limit; as the paper's figures have it."""
+    """Draw the throughput and the total capacity over the delay, as the paper does."""
     kinds = [
         kind
         for kind in ("no", "sleep")
@@ -90,8 +92,12 @@ def throughput_figure(lines: Sequence[SummaryRow]) -> Figure | None:
 
 def _over_delay(axes: Axes, lines: Sequence[SummaryRow]) -> None:
     limits = {}
-    for scheme, style in STYLES.items():
-        own = [line for line in lines if line.scheme == scheme and line.throughput and line.share]
+    for strategy in STRATEGIES:
+        own = [
+            line
+            for line in lines
+            if line.scheme == strategy.name and line.throughput and line.share
+        ]
         if not own:
             continue
         middles = [line.throughput.middle for line in own if line.throughput]
@@ -101,9 +107,9 @@ def _over_delay(axes: Axes, lines: Sequence[SummaryRow]) -> None:
             [line.delay for line in own],
             middles,
             [below, above],
-            **style.line,
+            **STYLES[strategy.name].line,
             capsize=2,
-            label=style.label,
+            label=strategy.label,
         )
         for line in own:
             assert line.throughput is not None
@@ -116,15 +122,15 @@ def _over_delay(axes: Axes, lines: Sequence[SummaryRow]) -> None:
         color="#888",
         linestyle=":",
         marker="_",
-        label="the limit",
+        label="total capacity",
     )
-    axes.set(xlabel="delay (ms)", ylabel="messages a second", xscale="log", yscale="log")
+    axes.set(xlabel="delay (ms)", ylabel="messages/s", xscale="log", yscale="log")
     axes.set_xticks(delays, [f"{delay:g}" for delay in delays])
     axes.minorticks_off()
 
 
 def latency_figure(lines: Sequence[SummaryRow]) -> Figure | None:
-    """Median, 95th and 99th percentile of each strategy, at what key grouping can just do."""
+    """Draw the latencies of each strategy at a rate that key grouping can just process."""
     longest = max((line.delay for line in lines), default=0.0)
     own = [line for line in lines if line.p99 is not None and line.delay == longest]
     if not own:
@@ -152,14 +158,16 @@ def latency_figure(lines: Sequence[SummaryRow]) -> Figure | None:
                 va="center",
             )
         axes.set_yticks(range(len(own)), [line.name for line in reversed(own)])
-        axes.set(xlabel="seconds from Kafka until counted: median, 95th, 99th percentile")
+        axes.set(xlabel="latency in seconds: median, 95th and 99th percentile")
         axes.set_xlim(0, 1.12 * max(line.p99.most for line in own if line.p99))
-        axes.set_title("at 80 % of what key grouping can do, a quarter of the workers at 30 %")
+        axes.set_title(
+            "at 80 % of key grouping's throughput, a quarter of the workers at 30 % speed"
+        )
     return figure
 
 
 def latency_over_delay_figure(lines: Sequence[SummaryRow]) -> Figure | None:
-    """Median and 99th percentile over the delay, as the paper's figure has it."""
+    """Draw the median and the 99th percentile of the latency over the delay, as the paper does."""
     own = [line for line in lines if line.p50 is not None and line.p99 is not None]
     delays = sorted({line.delay for line in own})
     if len(delays) < 2:
@@ -168,25 +176,26 @@ def latency_over_delay_figure(lines: Sequence[SummaryRow]) -> Figure | None:
         figure = Figure(figsize=(10.8, 4.4), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
         for axes, title in zip(panels, ("median", "99th percentile"), strict=True):
-            for scheme, style in STYLES.items():
+            for strategy in STRATEGIES:
                 points = [
                     (line.delay, (line.p50 if title == "median" else line.p99).middle)
                     for line in own
-                    if line.scheme == scheme and line.p50 and line.p99
+                    if line.scheme == strategy.name and line.p50 and line.p99
                 ]
                 if points:
-                    axes.plot(*zip(*points, strict=True), label=style.label, **style.line)
+                    style = STYLES[strategy.name]
+                    axes.plot(*zip(*points, strict=True), label=strategy.label, **style.line)
             axes.set(title=title, xlabel="delay (ms)", xscale="log")
             axes.set_xticks(delays, [f"{delay:g}" for delay in delays])
             axes.minorticks_off()
-        panels[0].set(ylabel="seconds from Kafka until counted", ylim=(0, None))
+        panels[0].set(ylabel="latency in seconds", ylim=(0, None))
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4)
     return figure
 
 
 def changing_figure(folder: Path) -> Figure:
-    """The share of the limit over slots, while other workers become slow."""
+    """Draw the efficiency over the slots, in which other workers become slow."""
     from steelyard.deployment.grid_settings import CHANGE
     from steelyard.deployment.run_results import SlotSeries
 
@@ -197,11 +206,11 @@ def changing_figure(folder: Path) -> Figure:
         figure = Figure(figsize=(8, 3.8), layout="constrained")
         axes = figure.subplots()
         for scheme, points in series.items():
-            style = STYLES[scheme]
             slots, shares = zip(*points, strict=True)
-            axes.plot(slots, shares, label=style.label, **style.line)
+            label = strategy_named(scheme).label
+            axes.plot(slots, shares, label=label, **STYLES[scheme].line)
         axes.axvline(CHANGE + 0.5, color="#999", linestyle=":")
-        axes.annotate("others become slow", (CHANGE + 0.6, 0.03), color="#666")
-        axes.set(xlabel="slot", ylabel="part of all workers' capacity", ylim=(0, 1.05))
+        axes.annotate("other workers become slow", (CHANGE + 0.6, 0.03), color="#666")
+        axes.set(xlabel="slot", ylabel="efficiency", ylim=(0, 1.05))
         axes.legend(loc="lower right")
     return figure

@@ -1,6 +1,6 @@
 """Summarize the runs of a deployment experiment.
 
-Results of runs enter; one row for all repetitions of the same thing leaves.
+Results of runs enter; one row for all repetitions of the same run leaves.
 """
 
 from collections import defaultdict
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from steelyard.report.deployment_styles import CLUSTERS, STYLES
+from steelyard.deployment.deployed_strategies import KEY_GROUPING, STRATEGIES, strategy_named
+from steelyard.report.deployment_styles import CLUSTERS
 
 if TYPE_CHECKING:
     from steelyard.deployment.run_results import RunResult
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spread:
-    """The median of some numbers, and how far they are apart."""
+    """The median, the minimum and the maximum of some numbers."""
 
     middle: float
     least: float
@@ -25,6 +26,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: "Iterable[float | None]") -> "Spread | None":
+        """Compute the spread of the values that are not None; None if there are none."""
         known = [value for value in values if value is not None]
         return cls(median(known), min(known), max(known)) if known else None
 
@@ -40,34 +42,37 @@ class SummaryRow:
     runs: int
     throughput: Spread | None
     share: Spread | None
-    """Of the limit, by the clock."""
+    """Efficiency in wall-clock time."""
     working: Spread | None
-    """Of the limit, while workers work."""
+    """Efficiency in processing time."""
     p50: Spread | None
     p95: Spread | None
     p99: Spread | None
     copies: Spread | None
     state_bytes: Spread | None
     imbalance: Spread | None
-    """The busiest worker's busy time against the mean, less one; where workers have machines."""
+    """Longest busy time over the mean busy time, minus 1, if each worker has its own machine."""
     converged: Spread | None
+    """Slots until 95 % of the final efficiency."""
     against_kg: Spread | None
-    """Times the throughput of key grouping with the same slow workers, while workers work."""
+    """Throughput over that of key grouping with the same slow workers, in processing time."""
     clock_against_kg: Spread | None
-    """The same, by the clock."""
+    """The same in wall-clock time."""
     most_against_kg: Spread | None
-    """Times the throughput of key grouping that the limit is: the most that is possible."""
+    """The limit over the throughput of key grouping: the largest possible speedup."""
 
     @property
     def name(self) -> str:
-        return STYLES[self.scheme].label
+        """The label of the strategy."""
+        return strategy_named(self.scheme).label
 
     @property
     def cluster(self) -> str:
+        """The label of the cluster, with the data unless it is the default."""
         return CLUSTERS[self.hetero] + ("" if self.data == "tw" else f" ({self.data})")
 
     def cells(self) -> list[str]:
-        """For a table on a terminal."""
+        """Return the cells of a table for a terminal."""
 
         def shown(spread: Spread | None, form: str) -> str:
             return "" if spread is None else format(spread.middle, form)
@@ -89,20 +94,21 @@ class SummaryRow:
 
 
 def summary(rows: "Sequence[RunResult]") -> list[SummaryRow]:
-    """Summarize all repetitions of the same thing, in the order of clusters and strategies."""
+    """Summarize all repetitions of the same run, in the order of clusters and strategies."""
     groups: dict[tuple[str, str, str, float], list[RunResult]] = defaultdict(list)
     for row in rows:
         groups[row.hetero, row.data, row.scheme, row.delay].append(row)
-    clusters, schemes = list(CLUSTERS), list(STYLES)
+    clusters = list(CLUSTERS)
+    schemes = [strategy.name for strategy in STRATEGIES]
 
     def place(group: tuple[str, str, str, float]) -> tuple[int, str, float, int]:
         hetero, data, scheme, delay = group
         return (clusters.index(hetero), "" if data == "tw" else data, delay, schemes.index(scheme))
 
-    by_key = {row.run[1:]: row for row in rows if row.scheme == "kg"}
+    by_key = {row.run[1:]: row for row in rows if row.scheme == KEY_GROUPING.name}
 
     def times(own: "Iterable[RunResult]", rate: str, of_kg: str = "working") -> Spread | None:
-        """A rate of some runs against one of key grouping with the same slow workers."""
+        """Divide a rate of some runs by that of key grouping with the same slow workers."""
         pairs = [(getattr(row, rate), by_key.get(row.run[1:])) for row in own]
         return Spread.of(
             mine / getattr(kg, of_kg)

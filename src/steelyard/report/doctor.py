@@ -1,4 +1,4 @@
-"""The page of the doctor: one file with the figures in it."""
+"""The page of the doctor: one HTML file with embedded figures."""
 
 from datetime import UTC, datetime
 
@@ -24,7 +24,7 @@ _LINES = (
 
 
 def doctor_page(found: Examination) -> str:
-    """The page as HTML: no other file is needed."""
+    """Return the page as one HTML document with embedded figures."""
     pictures = {"ranks": keys_figure(found), "costs": costs_figure(found)}
     if found.over_time is not None and len(found.over_time.periods) > 1:
         pictures["times"] = times_figure(found.over_time, found.workers)
@@ -40,7 +40,7 @@ def doctor_page(found: Examination) -> str:
 
 
 def keys_figure(found: Examination) -> Figure:
-    """The part that each key has, by rank, beside one worker's fair part."""
+    """Draw the share of each key by rank, and the fair share of a worker."""
     with mpl.rc_context(THEME):
         figure = Figure(figsize=(7.2, 3.4), layout="constrained")
         axes = figure.subplots()
@@ -48,13 +48,13 @@ def keys_figure(found: Examination) -> Figure:
         shares = [100 * count / found.messages for _, count in found.curve]
         axes.plot(ranks, shares, "o", color=_PLAIN, markersize=3.5, label="keys")
         if found.zipf is not None:
-            # Through the middle of the points: the fit says how steep it is, not how high.
+            # The fit has a slope and no height: draw it through a point in the middle.
             middle = len(ranks) // 3
             scale = shares[middle] * ranks[middle] ** found.zipf
             line = [scale * rank**-found.zipf for rank in ranks]
             axes.plot(ranks, line, ":", color=_FIT, label=f"Zipf {found.zipf:.2f}")
         fair = 100 / found.workers
-        axes.axhline(fair, color=_OURS, linestyle="--", label=f"one of {found.workers:,} workers")
+        axes.axhline(fair, color=_OURS, linestyle="--", label="fair share of a worker")
         axes.set(xscale="log", yscale="log", xlabel="rank of the key", ylabel="% of the messages")
         axes.set_ylim(min(shares) / 2, max(*shares, fair) * 2)
         axes.legend()
@@ -62,22 +62,22 @@ def keys_figure(found: Examination) -> Figure:
 
 
 def costs_figure(found: Examination) -> Figure:
-    """How much longer the slowest task takes, and the copies of keys, for each strategy."""
+    """Draw the slowdown and the copies of a key for each strategy."""
     with mpl.rc_context(THEME):
         figure = Figure(figsize=(9.6, 2.9), layout="constrained")
-        longer, copies = figure.subplots(1, 2, sharey=True)
+        slowdowns, copies = figure.subplots(1, 2, sharey=True)
         colors = [_OURS if cost.strategy.is_ours else _PLAIN for cost in found.costs]
-        _bars(longer, [cost.slow_down for cost in found.costs], colors, "{:.2f} ×")
+        _bars(slowdowns, [cost.slow_down for cost in found.costs], colors, "{:.2f} ×")
         _bars(copies, [cost.copies for cost in found.costs], colors, "{:.2f}")
-        longer.set_yticks(range(len(found.costs)), [cost.strategy.label for cost in found.costs])
-        longer.invert_yaxis()
-        longer.set(title="how long the slowest task takes (1 is fair)")
-        copies.set(title="workers that hold a key, on average")
+        slowdowns.set_yticks(range(len(found.costs)), [cost.strategy.label for cost in found.costs])
+        slowdowns.invert_yaxis()
+        slowdowns.set(title="slowdown of the slowest task (1 is ideal)")
+        copies.set(title="copies of a key, on average")
     return figure
 
 
 def times_figure(seen: OverTime, workers: int) -> Figure:
-    """The part of the hottest keys, period after period; the page tells who they are."""
+    """Draw the shares of the hottest keys by period; the page names these keys."""
     with mpl.rc_context(THEME):
         figure = Figure(figsize=(7.2, 3.2), layout="constrained")
         axes = figure.subplots()
@@ -94,10 +94,10 @@ def times_figure(seen: OverTime, workers: int) -> Figure:
                 label=f"key {number + 1}",
             )
         fair = 100 / workers
-        axes.axhline(fair, color=_FIT, linestyle="--", label=f"one of {workers:,} workers")
+        axes.axhline(fair, color=_FIT, linestyle="--", label="fair share of a worker")
         axes.set_xticks(list(places), [shown_time(period.first) for period in seen.periods])
         axes.tick_params(axis="x", labelsize=7.5)
-        axes.set(xlabel="from this time on", ylabel="% of the messages", ylim=(0, None))
+        axes.set(xlabel="start of the period", ylabel="% of the messages", ylim=(0, None))
         axes.legend(ncols=2)
     return figure
 

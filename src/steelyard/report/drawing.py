@@ -1,4 +1,4 @@
-"""Draw the results of an experiment: panels as it describes them, readable in grayscale."""
+"""Draw the figure of an experiment, with panels that are readable in grayscale."""
 
 import math
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from matplotlib.ticker import FuncFormatter
 from steelyard.experiments import Experiment, Panel, Results
 from steelyard.printable import printable
 
-# Colors that color-blind readers can tell apart, of different lightness, and each with
-# its own dashes and marker: any one of the three is enough.
+# Color-blind readers can distinguish the colors, which also differ in lightness. Each scheme also
+# has its own dashes and marker, so each of the three is enough.
 _STYLES: dict[str, tuple[str, Any, str]] = {
     "KG": ("#D55E00", (0, (5, 1.5)), "s"),
     "PKG": ("#CC79A7", (0, (3, 1, 1, 1)), "v"),
@@ -70,7 +70,7 @@ THEME: Any = {
 
 
 def draw(experiment: Experiment, results: Results) -> Figure:
-    """The figure of an experiment; panels without data are left out."""
+    """Draw the figure of an experiment, without panels that have no data."""
     shown = [panel for panel in experiment.panels if not _rows(panel, results).empty]
     columns = min(experiment.columns, max(1, len(shown)))
     rows = max(1, math.ceil(len(shown) / columns))
@@ -81,14 +81,14 @@ def draw(experiment: Experiment, results: Results) -> Figure:
             _draw_panel(ax, panel, results)
         for ax in axes[len(shown) :]:
             ax.remove()
-        # A title may have the name of a file in it, which is no formula.
+        # A title may contain a file name, which must not be read as a formula.
         figure.suptitle(printable(experiment.title), fontsize=11, parse_math=False)
         _legend(figure, list(axes[: len(shown)]))
     return figure
 
 
 def _on_one_scale(panels: Sequence[Panel], results: Results) -> list[Panel]:
-    """Heat maps of the same metric get the same limits: their colors can be compared."""
+    """Give all heat maps the same limits, so that their colors are comparable."""
     heats = [panel for panel in panels if panel.kind == "heat" and panel.limits is None]
     values = [_rows(panel, results)["value"] for panel in heats]
     if not values:
@@ -125,7 +125,7 @@ def _draw_panel(ax: Axes, panel: Panel, results: Results) -> None:
 
 
 def _least(rows: pd.DataFrame) -> float:
-    """The least value above 0 that is more than rounding."""
+    """Return the smallest value above 0 that is not a rounding error."""
     values = rows["value"]
     positive = values[values > max(values.max(), 0) * 1e-9]
     return float(positive.min()) if len(positive) else 1e-3
@@ -135,7 +135,7 @@ def _lines(ax: Axes, panel: Panel, rows: pd.DataFrame) -> None:
     for (name, own), style in _styled(panel, rows):
         color, dashes, marker = style
         points = own.groupby(panel.x, dropna=False)["value"].mean().sort_index()
-        # What does not depend on x, as key grouping on epsilon, is a line from side to side.
+        # A scheme that does not depend on x, as key grouping on epsilon, is a horizontal line.
         if points.index.isna().all():
             ax.axhline(points.iloc[0], color=color, linestyle=dashes, label=name)
             continue
@@ -187,7 +187,7 @@ def _heat(ax: Axes, panel: Panel, rows: pd.DataFrame) -> None:
 
 
 def _short(value: float) -> str:
-    """A number in few characters."""
+    """Format a number in few characters."""
     if value >= 10_000:
         return f"{value / 1000:.0f}k"
     if value >= 1000:
@@ -208,7 +208,7 @@ def _styled(panel: Panel, rows: pd.DataFrame) -> "zip[Any]":
 
 
 def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
-    # A scheme that is a bar in one panel and a line in another is explained by both.
+    # The legend of a scheme has a bar and a line if panels draw it in both forms.
     found: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -216,7 +216,7 @@ def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
             if type(handle) not in map(type, known):
                 found[label] = (*known, handle)
     if len(found) > 1:
-        widest = 0.55 + 0.075 * max(map(len, found))  # inches: a line, and the letters
+        widest = 0.55 + 0.075 * max(map(len, found))  # inches of a line and its label
         most = max(1, int(figure.get_figwidth() / widest))
         columns = math.ceil(len(found) / math.ceil(len(found) / most))
         figure.legend(

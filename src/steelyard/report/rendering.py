@@ -1,4 +1,4 @@
-"""Templates and values enter; pages leave, with their pictures in them."""
+"""Render pages: templates and values enter, HTML with embedded figures leaves."""
 
 import base64
 import io
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def rendered(template: str, **values: object) -> str:
-    """A page as HTML; what comes from data is escaped, and is shown as it is."""
+    """Render a template as HTML; values are escaped and shown as plain text."""
     environment = Environment(
         loader=PackageLoader("steelyard.report"),
         autoescape=True,
@@ -25,17 +25,17 @@ def rendered(template: str, **values: object) -> str:
 
 
 def _printable(value: object) -> object:
-    """A value of a template; what a template made itself is finished."""
+    """Escape unprintable characters of a value; markup of the template stays unchanged."""
     return value if isinstance(value, Markup) else printable(value)
 
 
 def as_png(figure: "Figure") -> bytes:
-    """A figure as a picture."""
+    """Return a figure as a PNG file."""
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=130)
     return picture.getvalue()
 
 
 def as_text(png: bytes) -> str:
-    """A picture as text that a page can hold."""
+    """Encode a PNG file as text, for embedding into a page."""
     return base64.b64encode(png).decode()

@@ -1,4 +1,4 @@
-"""One page that shows every figure beside what is said of it: no other file is needed."""
+"""The page of a reproduction: every figure beside its claims, in one HTML file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from steelyard.report.rendering import as_text, rendered
 
 @dataclass(frozen=True)
 class FigureSection:
-    """An experiment, its picture and what came of its claims."""
+    """An experiment, its figure and its checked claims."""
 
     experiment: Experiment
     png: bytes
@@ -19,12 +19,12 @@ class FigureSection:
 
     @property
     def picture(self) -> str:
-        """The picture as text that a page can hold."""
+        """The figure as text, for embedding into a page."""
         return as_text(self.png)
 
 
 def page(sections: Sequence[FigureSection], fraction: float) -> str:
-    """The page as HTML."""
+    """Return the page as HTML."""
     claims = [claim for section in sections for claim in section.claims if not claim.ours]
     return rendered(
         "report.html",

@@ -1,4 +1,4 @@
-"""Write figures, claims and the page of a reproduction into its folder."""
+"""Write the figures, the claims and the page of a reproduction."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,7 +16,17 @@ def write_report(
     fraction: float,
     drawn: Callable[[], None] = lambda: None,
 ) -> dict[str, list[Claim]]:
-    """NAME.png and NAME.svg for each experiment, claims.md and report.html for all."""
+    """Write NAME.png and NAME.svg for each experiment, claims.md and report.html for all.
+
+    Args:
+        results: The results of each experiment, by its name.
+        folder: The folder to write into.
+        fraction: The size of the experiments, as a fraction of the full size.
+        drawn: Called after each figure.
+
+    Returns:
+        The checked claims of each experiment, by its name.
+    """
     sections = []
     for name in results:
         experiment = named(name)

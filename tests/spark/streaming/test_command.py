@@ -137,10 +137,10 @@ def test_nothing_new_is_told(files, tmp_path):
     """Started again from its checkpoint, when all was read."""
     arguments = ("--source", "parquet", "--path", files, "--key", "page", "--once")
     own = ("--control", tmp_path / "control", "--checkpoint", tmp_path / "checkpoint")
-    assert "nothing new" not in run(*arguments, *own).output
+    assert "no new messages" not in run(*arguments, *own).output
     again = run(*arguments, *own)
     assert again.exit_code == 0, again.output
-    assert "There was nothing new to read." in again.output
+    assert "There were no new messages." in again.output
 
 
 def test_slots_that_have_not_ended_are_told(files):
@@ -184,7 +184,7 @@ def test_words_of_text(tmp_path):
         (["--agg", "sum:nothing"], "nothing"),
         (["--placement", "push"], "placement must be one of pull, delegated; got 'push'"),
         (["--period", "2"], "period is for --placement delegated"),
-        (["--window", "1 hour"], "window needs time"),
+        (["--window", "1 hour"], "window needs a column of event times"),
     ],
 )
 def test_bad_arguments_get_a_sentence(spark, arguments, sentence):
@@ -289,7 +289,7 @@ def test_the_demo_on_a_page(tmp_path):
     small = ("--workers", 2, "--slow", 1, "--messages", 20_000, "--batches", 2)
     with program(log, "demo", *small, "--html", tmp_path / "demo.html", "--ui") as started:
         page = wait(lambda: page_in(log), started, log)
-        wait(lambda: "times as much a second" in log.read_text(), started, log)
+        wait(lambda: "times the throughput of key grouping" in log.read_text(), started, log)
         assert [20_000, 20_000] == [sum(messages) for messages in shown_bars(page)]
         interrupt(started, log)
     assert (tmp_path / "demo.html").exists()

@@ -1,5 +1,5 @@
-// Light or dark: as the reader's system is, unless the button was pressed. Figures are drawn on a
-// canvas, which knows no style sheets: their text and lines are given the page's colors here.
+// The page follows the color scheme of the system until the user presses the button. Figures are
+// drawn on a canvas without style sheets, so this script sets the colors of their text and lines.
 (() => {
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   const kept = () => { try { return localStorage.getItem("steelyard-theme"); } catch { return null; } };
@@ -8,7 +8,7 @@
   const figures = () =>
     (window.Bokeh?.documents ?? []).flatMap((doc) => doc.roots().filter((root) => root.type === "Figure"));
 
-  // It is nothing to the server how this page looks.
+  // The server does not need the colors of this page.
   const set = (model, values) => model.setv(values, { sync: false });
 
   function paint() {
@@ -35,7 +35,7 @@
   document.addEventListener("DOMContentLoaded", () =>
     document.getElementById("theme").addEventListener("click", () => {
       const other = wanted() === "dark" ? "light" : "dark";
-      try { localStorage.setItem("steelyard-theme", other); } catch { /* for this page alone */ }
+      try { localStorage.setItem("steelyard-theme", other); } catch { /* the choice holds for this page only */ }
       document.documentElement.dataset.theme = other;
       paint();
     }));
