@@ -45,7 +45,7 @@ def test_even_keys_need_nothing(work):
 def test_a_change_is_recommended_only_if_it_pays_off(plain, workers, work):
     """A change is recommended if and only if it makes the job 1.25 times as fast."""
     found = diagnose(KeyCounts.of(plain, workers), Job(KindOfWork.named(work), ("k",), workers))
-    kg, cg = found.costs[0].slow_down, found.costs[-1].slow_down
+    kg, cg = found.costs[0].slowdown, found.costs[-1].slowdown
     is_worth_it = kg >= WORTH * cg and work != "aggregate"
     is_worth_it = is_worth_it and found.messages >= 10 * workers
     assert is_worth_it is not found.advice.is_nothing

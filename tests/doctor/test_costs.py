@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from steelyard import metrics, schemes
 from steelyard.datasets import zipf_ranks
-from steelyard.doctor.costs import costs, slow_down
+from steelyard.doctor.costs import costs, slowdown
 from steelyard.doctor.key_counts import KeyCounts
 from steelyard.doctor.loads import EPSILON
 from steelyard.doctor.strategies import STRATEGIES
@@ -30,16 +30,16 @@ def test_bounds_hold_for_any_counts(plain, workers):
     p1 = max(plain.values()) / sum(plain.values())
     assert [strategy.name for strategy in STRATEGIES] == list(found)
     for cost in found.values():
-        assert cost.slow_down >= 1 - 1e-9
-        assert cost.slow_down == pytest.approx(cost.largest_share * workers)
+        assert cost.slowdown >= 1 - 1e-9
+        assert cost.slowdown == pytest.approx(cost.largest_share * workers)
         assert 1 <= cost.copies <= workers
         assert 1 <= cost.hottest_copies <= workers
-    assert found["kg"].slow_down - 1 >= workers * p1 - 1 - 1e-9
+    assert found["kg"].slowdown - 1 >= workers * p1 - 1 - 1e-9
     assert found["kg"].copies == found["kg"].hottest_copies == 1
-    assert found["pkg"].slow_down >= workers * p1 / 2 - 1e-9
+    assert found["pkg"].slowdown >= workers * p1 / 2 - 1e-9
     assert found["pkg"].hottest_copies <= 2
     assert found["salting"].hottest_copies <= 10
-    assert found["cg"].slow_down <= (1 + EPSILON) * (1 + 1e-6)
+    assert found["cg"].slowdown <= (1 + EPSILON) * (1 + 1e-6)
 
 
 @settings(max_examples=30)
@@ -57,15 +57,15 @@ def test_a_hot_key_is_on_enough_workers(plain, workers):
 def test_loads_follow_capacities(plain, capacities):
     """Consistent grouping is within epsilon of the ideal time; no strategy is below it."""
     found = by_strategy(plain, len(capacities), capacities)
-    assert all(cost.slow_down >= 1 - 1e-9 for cost in found.values())
-    assert found["cg"].slow_down <= (1 + EPSILON) * (1 + 1e-6)
+    assert all(cost.slowdown >= 1 - 1e-9 for cost in found.values())
+    assert found["cg"].slowdown <= (1 + EPSILON) * (1 + 1e-6)
 
 
 def test_equal_loads_are_slow_on_slow_workers():
     """Round robin takes the time of its slowest worker."""
     found = by_strategy({str(i): 10 for i in range(1000)}, 4, [3, 3, 3, 1])
-    assert found["sg"].slow_down == pytest.approx(10 / 4)
-    assert slow_down([3, 3, 3, 1], np.array([3.0, 3, 3, 1])) == 1
+    assert found["sg"].slowdown == pytest.approx(10 / 4)
+    assert slowdown([3, 3, 3, 1], np.array([3.0, 3, 3, 1])) == 1
 
 
 def test_expected_copies_are_those_of_routed_messages():

@@ -74,7 +74,9 @@ def test_json_has_exact_numbers_and_unchanged_keys(plain):
     assert (sum(plain.values()), len(plain)) == (read["messages"], read["keys"])
     assert max(plain.values()) / sum(plain.values()) == read["p1"]
     assert {hot["key"]: hot["messages"] for hot in read["top"]}.items() <= plain.items()
-    assert [cost.strategy.name for cost in found.costs] == [cost["way"] for cost in read["costs"]]
+    assert [cost.strategy.name for cost in found.costs] == [
+        cost["strategy"] for cost in read["costs"]
+    ]
     assert {"what", "code", "why"} == set(read["recommendation"])
     assert read["over_time"] is None
 

@@ -48,8 +48,8 @@ def advise(
         p1: The hottest key's share of the messages.
         hottest_is_null: Whether the hottest key is null, or one of its columns is.
     """
-    slow_downs = {cost.strategy: cost.slow_down for cost in costs}
-    by_key, balanced = slow_downs[KEY_GROUPING], slow_downs[CONSISTENT_GROUPING]
+    slowdowns = {cost.strategy: cost.slowdown for cost in costs}
+    by_key, balanced = slowdowns[KEY_GROUPING], slowdowns[CONSISTENT_GROUPING]
     work, code = job.work, job.balanced_code
     if code is None:
         return Advice(work.recommendation, job.spark_code, work.explanation)

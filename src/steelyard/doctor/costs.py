@@ -24,7 +24,7 @@ class Cost:
     strategy: GroupingStrategy
     largest_share: float
     """Share of all messages that the slowest worker gets."""
-    slow_down: float
+    slowdown: float
     """Time of the slowest worker, divided by its time if load were proportional to speed."""
     copies: float
     """Workers that hold a key, on average over the keys."""
@@ -34,18 +34,18 @@ class Cost:
     def fields(self) -> dict[str, Any]:
         """Return the fields for JSON."""
         return {
-            "way": self.strategy.name,
+            "strategy": self.strategy.name,
             "largest_share": self.largest_share,
-            "slow_down": self.slow_down,
+            "slowdown": self.slowdown,
             "copies": self.copies,
             "hottest_copies": self.hottest_copies,
         }
 
 
-def slow_down(loads: ArrayLike, capacities: Floats) -> float:
+def slowdown(loads: ArrayLike, capacities: Floats) -> float:
     """Divide the longest time of a worker by the time if load were proportional to capacity.
 
-    >>> slow_down([6, 2], np.array([1.0, 1.0])), slow_down([6, 2], np.array([3.0, 1.0]))
+    >>> slowdown([6, 2], np.array([1.0, 1.0])), slowdown([6, 2], np.array([3.0, 1.0]))
     (1.5, 1.0)
     """
     ideal = np.sum(loads) / capacities.sum()
@@ -64,7 +64,7 @@ def costs(
         seed: Seed of the messages that simulated strategies route.
 
     >>> counts = KeyCounts.of({"hot": 600, **{f"key {i}": 1 for i in range(400)}}, workers=4)
-    >>> [(cost.strategy.name, round(cost.slow_down, 1)) for cost in costs(counts, workers=4)]
+    >>> [(cost.strategy.name, round(cost.slowdown, 1)) for cost in costs(counts, workers=4)]
     [('kg', 2.7), ('sg', 1.0), ('salting', 1.4), ('pkg', 1.4), ('dchoices', 1.0), ('cg', 1.0)]
     """
     speeds = np.ones(workers) if capacities is None else np.asarray(capacities, np.float64)
@@ -80,7 +80,7 @@ def _cost(strategy: GroupingStrategy, workload: Workload) -> Cost:
     return Cost(
         strategy,
         largest_share=float(messages[slowest] / messages.sum()),
-        slow_down=slow_down(messages, workload.speeds),
+        slowdown=slowdown(messages, workload.speeds),
         copies=float(loads.copies),
         hottest_copies=loads.hottest_copies,
     )

@@ -93,7 +93,7 @@ class Examination:
         if self.p1 * self.workers > 1:
             return "strong" if self.workers > 1 else "none"
         by_key = next(cost for cost in self.costs if cost.strategy == KEY_GROUPING)
-        return "mild" if by_key.slow_down >= WORTH and self.capacities is None else "none"
+        return "mild" if by_key.slowdown >= WORTH and self.capacities is None else "none"
 
     @property
     def hottest_is_null(self) -> bool:
@@ -242,7 +242,7 @@ class Examination:
             (
                 shown_key((self.description_of(cost),), _NAME_WIDTH),
                 _percent(cost.largest_share),
-                f"{cost.slow_down:.2f} ×",
+                f"{cost.slowdown:.2f} ×",
                 f"{cost.copies:.2f}",
                 f"{cost.hottest_copies:,}",
             )

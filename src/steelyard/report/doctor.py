@@ -67,7 +67,7 @@ def costs_figure(found: Examination) -> Figure:
         figure = Figure(figsize=(9.6, 2.9), layout="constrained")
         slowdowns, copies = figure.subplots(1, 2, sharey=True)
         colors = [_OURS if cost.strategy.is_ours else _PLAIN for cost in found.costs]
-        _bars(slowdowns, [cost.slow_down for cost in found.costs], colors, "{:.2f} ×")
+        _bars(slowdowns, [cost.slowdown for cost in found.costs], colors, "{:.2f} ×")
         _bars(copies, [cost.copies for cost in found.costs], colors, "{:.2f}")
         slowdowns.set_yticks(range(len(found.costs)), [cost.strategy.label for cost in found.costs])
         slowdowns.invert_yaxis()
