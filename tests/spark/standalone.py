@@ -16,15 +16,14 @@ import pyspark
 from tests.waiting import until
 
 HOME = Path(pyspark.__file__).parent
-ENVIRONMENT = {
-    "SPARK_HOME": str(HOME),
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "SPARK_NO_DAEMONIZE": "1",
-}
+ENVIRONMENT = {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 class StandaloneCluster:
     """A master and `workers` workers, each with `cores` task slots.
+
+    Each worker has its own loopback address, so that Spark takes it for another host: a speculative
+    copy never runs on the host of the first attempt.
 
     Args:
         folder: Where logs and the files of executors go.
@@ -64,6 +63,7 @@ class StandaloneCluster:
         options = ["--cores", str(self._cores), "--memory", "2g", "--work-dir", str(work)]
         started, _ = self._start(
             f"worker-{number}",
+            f"127.0.0.{number + 2}",
             "org.apache.spark.deploy.worker.Worker",
             "Successfully registered with master",
             *options,
@@ -115,16 +115,18 @@ class StandaloneCluster:
     def _start_master(self):
         _, found = self._start(
             "master",
+            "127.0.0.1",
             "org.apache.spark.deploy.master.Master",
             r"Starting Spark master at (spark://127\.0\.0\.1:\d+)",
         )
         self.url = found[1]
 
-    def _start(self, name, main, ready, *options):
+    def _start(self, name, host, main, ready, *options):
         """Start a daemon and wait for a line of its log."""
         java = " ".join(f"-D{key}={value}" for key, value in self._settings.items())
-        env = {**os.environ, **ENVIRONMENT, "SPARK_MASTER_OPTS": java, "SPARK_WORKER_OPTS": java}
-        addresses = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+        env = {**os.environ, **ENVIRONMENT, "SPARK_LOCAL_IP": host}
+        env |= {"SPARK_MASTER_OPTS": java, "SPARK_WORKER_OPTS": java}
+        addresses = ["--host", host, "--port", "0", "--webui-port", "0"]
         process = self._run(name, [HOME / "bin" / "spark-class", main, *addresses, *options], env)
         log = self._folder / f"{name}.log"
 
