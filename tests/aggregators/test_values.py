@@ -193,7 +193,7 @@ SCHEMA = pa.schema([("k", pa.string()), ("v", pa.string()), ("l", pa.list_(pa.in
         (lambda: Aggregation([], ["k"], SCHEMA), "needs at least one aggregator, got none"),
         (lambda: Aggregation([Count()], [], SCHEMA), "needs at least one key column, got none"),
         (lambda: Aggregation([Count()], ["x"], SCHEMA), "there is no column 'x' to group by"),
-        (lambda: Aggregation([Count()], ["l"], SCHEMA), "the key 'l' must be a plain value"),
+        (lambda: Aggregation([Count()], ["l"], SCHEMA), "the key 'l' must be a boolean, a number"),
         (
             lambda: Aggregation([Count()], ["k"], pa.schema([SCHEMA[0], SCHEMA[0]])),
             "there is more than one column 'k' to group by",
@@ -205,7 +205,7 @@ SCHEMA = pa.schema([("k", pa.string()), ("v", pa.string()), ("l", pa.list_(pa.in
         (lambda: Aggregation([Quantiles("v")], ["k"], SCHEMA), r"quantiles\(v\) needs .* numbers"),
         (
             lambda: Aggregation([Count()], ["k"], pa.schema([("k", pa.decimal256(50, 0))])),
-            "the key 'k' must be a plain value, got decimal256",
+            "the key 'k' must be .* a number of at most 128 bits, .*, got decimal256",
         ),
         (
             lambda: Aggregation([Min("d")], ["k"], SCHEMA.append(pa.field("d", pa.duration("s")))),

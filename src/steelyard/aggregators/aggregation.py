@@ -121,8 +121,8 @@ def _key_field(schema: pa.Schema, column: str) -> pa.Field:
     field = schema.field(column)
     if not is_plain(field.type):
         raise ValueError(
-            f"the key {column!r} must be a plain value such as a number, a string, a date or a "
-            f"time, got {field.type}"
+            f"the key {column!r} must be a boolean, a number of at most 128 bits, a string, bytes "
+            f"or a time, got {field.type}"
         )
     return field
 
