@@ -102,10 +102,10 @@ def repartition(
     the columns that decide, if a few are enough: an id, or Kafka's partition and offset.
 
     By default, `salt` is every column whose values are the same in each task retry. Columns that
-    may change are left out: `rand()` after a shuffle, a sum of floating-point numbers, or columns that
-    `dropDuplicates` does not compare. If no column is left, hot keys stay whole, and a warning says
-    so. A `salt` with columns that are known to change is refused. Where Spark does not show how a
-    column is computed, the `salt` of the user is accepted.
+    may change are left out: `rand()` after a shuffle, a sum of floating-point numbers, or columns
+    that `dropDuplicates` does not compare. If no column is left, hot keys stay whole, and a warning
+    says so. A `salt` with columns that are known to change is refused. Where Spark does not show
+    how a column is computed, the `salt` of the user is accepted.
 
     Args:
         frame: The rows to distribute; a stream only with a `RoutingPlan`.
