@@ -89,7 +89,7 @@ class Data:
 
     @property
     def is_sample(self) -> bool:
-        """Whether only some of the data is read."""
+        """Whether the rows may be only a sample of the data."""
         return self.kind == "kafka"
 
     def require_there(self) -> None:
@@ -186,7 +186,7 @@ def kind_of(path: str) -> str | None:
 
 
 def _is_data(file: Path) -> bool:
-    """Whether Spark would read a file: it skips names that begin with a dot or an underscore."""
+    """Return whether Spark would read a file: not if its name begins with a dot or underscore."""
     return file.is_file() and not file.name.startswith((".", "_"))
 
 

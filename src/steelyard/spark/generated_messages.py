@@ -42,6 +42,9 @@ def write(spark: SparkSession, dataset: Dataset, path: str, partitions: int | No
         path: The folder; it must not exist.
         partitions: The number of files; Spark's default parallelism by default.
 
+    Raises:
+        AnalysisException: The folder exists.
+
     >>> from steelyard import datasets
     >>> write(spark, datasets.named("zf", fraction=1e-5), f"{folder}/zf")
     >>> spark.read.parquet(f"{folder}/zf").count()

@@ -42,6 +42,9 @@ class HotKeys:
             key: The key columns and the buckets of light keys.
             planner: Gives the number of bins, their capacities and epsilon.
             weight: The column with the weight of each row, or None.
+
+        Returns:
+            The hot keys and their plan.
         """
         counts = bucket_counts(frame, key, weight=weight)
         limit = counts.sum() / planner.capacities.sum() * planner.capacities.max()

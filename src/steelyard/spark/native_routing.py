@@ -25,7 +25,7 @@ def bin_of(plan: RoutingPlan, bucket: Column, salt: Column) -> Column:
 
     The bin of a whole bucket comes from a table. In a split bucket, the high half of the salt is a
     position between 0 and 2^32. A guide table gives the first cell that may contain the position,
-    and one or two steps lead to the cell that does.
+    and a few steps lead to the cell that does.
     """
     tables = plan.tables()
     first = F.get(_array(tables.first), bucket)
@@ -46,26 +46,29 @@ def bin_of(plan: RoutingPlan, bucket: Column, salt: Column) -> Column:
 
 
 def with_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column, salt: Column) -> DataFrame:
-    """Return the frame with one more column, `BIN`, the bin of each row.
+    """Add the column `BIN`, the bin of each row.
 
     Args:
         frame: The rows.
         plan: The routing plan.
         bucket: The bucket of a row's key.
         salt: A number that selects a cell of a split bucket.
+
+    Returns:
+        The frame with one more column.
     """
     return frame.withColumn(BIN, bin_of(plan, bucket, salt))
 
 
 def with_every_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column) -> DataFrame:
-    """Return the frame with one more column, `BIN`, and each row once for each bin of its bucket.
+    """Add the column `BIN`, and repeat each row once for each bin of its bucket.
 
     Only rows of split buckets appear more than once.
     """
     starts, bins = plan.bins_by_bucket()
     first = F.get(_array(starts), F.col(_BUCKET))
-    behind = F.get(_array(starts), F.col(_BUCKET) + 1)
-    own = F.slice(_array(bins), first + 1, behind - first)  # Spark counts from 1 here
+    end = F.get(_array(starts), F.col(_BUCKET) + 1)
+    own = F.slice(_array(bins), first + 1, end - first)  # Spark counts from 1 here
     columns = map(named, frame.columns)
     return frame.withColumn(_BUCKET, bucket).select(*columns, F.explode(own).alias(BIN))
 
