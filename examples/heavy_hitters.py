@@ -1,9 +1,9 @@
-"""The domains that reddit linked to most, quarter by quarter, and which were trending.
+"""Find the domains that reddit linked to most in each quarter, and the trending ones.
 
 python examples/heavy_hitters.py
 
-It reads ../shared/data/reddit_domains.parquet (posts with `ts`, in seconds, and `key`, the domain)
-or, where that is absent, makes posts whose hottest domain changes.
+It reads ../shared/data/reddit_domains.parquet (posts with `ts`, in seconds, and `key`, the domain).
+If that file is absent, it generates posts whose hottest domain changes.
 """
 
 from pathlib import Path
@@ -16,10 +16,10 @@ REDDIT = Path(__file__).parents[2] / "shared" / "data" / "reddit_domains.parquet
 
 
 def posts(spark, path=REDDIT):
-    """Posts with a domain and a moment."""
+    """Return posts with a domain and a time."""
     if path.exists():
         rows = spark.read.parquet(str(path))
-    else:  # two years, in which one domain after the other becomes hot
+    else:  # two years, in which one domain after another becomes hot
         rows = spark.range(0, 40_000, 1, 4).selectExpr(
             "id * 1577 + 1325376000 AS ts",
             "if(pmod(xxhash64(id), 10) < 3, concat('hot', id DIV 5000, '.com'), "
@@ -29,7 +29,7 @@ def posts(spark, path=REDDIT):
 
 
 def main(spark, path=REDDIT, capacity=500):
-    """The six quarters in which a domain gained most for certain, of those with 1,000 posts."""
+    """Print the six largest certain gains, of quarters with at least 1,000 posts."""
     found = heavy_hitters(
         posts(spark, path), "domain", time="at", window="91 days", capacity=capacity, workers=4
     ).cache()

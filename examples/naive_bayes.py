@@ -1,4 +1,4 @@
-"""Learn to classify texts from a stream, on workers that stay, and see the accuracy grow.
+"""Learn to classify texts from a stream, with delegated workers, and print the accuracy.
 
 python examples/naive_bayes.py
 """
@@ -20,7 +20,11 @@ CLASSES, WORDS, LENGTH = 4, 2000, 20
 
 
 def texts(number, seed):
-    """Words by Zipf's law; a class has its own order of all but the fifty hottest of them."""
+    """Return texts of Zipf-distributed words.
+
+    The fifty most frequent words are the same in every class; each class has its own order of the
+    others.
+    """
     rng = np.random.default_rng(seed)
     mixed = np.random.default_rng(0)
     orders = [np.append(np.arange(50), 50 + mixed.permutation(WORDS - 50)) for _ in range(CLASSES)]
@@ -31,7 +35,7 @@ def texts(number, seed):
 
 
 def main(spark, folder, batches=8, each=100):
-    """A micro-batch for each file; results come after every second one."""
+    """Learn from one micro-batch for each file; results come after every second micro-batch."""
     (folder / "texts").mkdir()
     for batch in range(batches):
         pq.write_table(texts(each, batch), folder / "texts" / f"{batch:03}.parquet")
@@ -48,7 +52,7 @@ def main(spark, folder, batches=8, each=100):
         stream, workers=4, placement=sy.Delegated(period=2), control=folder / "control"
     )
     print(f"{'micro-batch':>11} {'texts':>7} {'counters':>9} {'accuracy':>9}")
-    told = set()
+    printed = set()
 
     def learn(batch, number):
         if batch.isEmpty():
@@ -56,10 +60,10 @@ def main(spark, folder, batches=8, each=100):
         model = bayes.model(batch)
         model.save(folder / "model.parquet")
         rows = batch.where("feature IS NULL").agg(F.sum("count")).first()[0]
-        if rows not in told:
-            told.add(rows)
-            right = model.predict(tested).where("class = prediction").count() / tested.count()
-            print(f"{number:>11} {rows:>7,} {model.counts.num_rows:>9,} {right:>9.1%}")
+        if rows not in printed:
+            printed.add(rows)
+            accuracy = model.predict(tested).where("class = prediction").count() / tested.count()
+            print(f"{number:>11} {rows:>7,} {model.counts.num_rows:>9,} {accuracy:>9.1%}")
 
     query = (
         counts.writeStream.outputMode("complete")
@@ -73,5 +77,8 @@ def main(spark, folder, batches=8, each=100):
 
 if __name__ == "__main__":
     settings = {**STATE_IN_ROCKSDB, "spark.sql.shuffle.partitions": "4"}
-    with tempfile.TemporaryDirectory() as it, session("naive Bayes", "local[2]", settings) as spark:
-        main(spark, Path(it))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        session("naive Bayes", "local[2]", settings) as spark,
+    ):
+        main(spark, Path(folder))

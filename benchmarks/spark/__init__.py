@@ -1,1 +1,1 @@
-"""Steelyard on Spark against what Spark offers; one module for each question."""
+"""Compare Steelyard on Spark with Spark's own operations; one module for each question."""

@@ -1,6 +1,6 @@
-"""Steelyard on Spark against what Spark offers: `python -m benchmarks.spark [NAME ...]`.
+"""Compare Steelyard on Spark with Spark's own operations: `python -m benchmarks.spark [NAME ...]`.
 
-Contestants take turns in one run, after a warm-up; read the ratios, machines are noisy.
+The contestants take turns in one run, after a warm-up. Compare the ratios: absolute times vary.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def main() -> int:
     given = parser.parse_args()
     for name in given.names:
         if name not in PARTS:
-            parser.error(f"no benchmark {name!r}; there are: {', '.join(PARTS)}")
+            parser.error(f"there is no benchmark {name!r}; the benchmarks are {', '.join(PARTS)}")
     console = Console(width=160)
     with tempfile.TemporaryDirectory(prefix="steelyard-bench-") as folder:
         bench = Bench(Path(folder), given.rows, given.rounds)

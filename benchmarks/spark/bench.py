@@ -1,4 +1,4 @@
-"""What the measurements share: rows to measure on, turns, and bars to clear."""
+"""Common parts of the measurements: the rows, the timing, and the limits for results."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ Contestants = dict[str, Callable[[], DataFrame]]
 
 @dataclass(frozen=True)
 class Bar:
-    """Something measured, and the most or the least that it should be."""
+    """A measured value and its limit."""
 
     measure: str
     value: float
@@ -48,7 +48,7 @@ Measured = tuple[Table, list[Bar]]
 
 @dataclass(frozen=True)
 class Bench:
-    """The rows to measure on, as Parquet files, one folder for each skew."""
+    """The rows of the measurements, as Parquet files, with one folder for each skew."""
 
     folder: Path
     rows: int
@@ -63,18 +63,18 @@ class Bench:
 
 
 def local(slots: int, **settings: str) -> AbstractContextManager[SparkSession]:
-    # Few partitions where none are asked for: the jobs that look at a result are not measured.
+    # Few partitions by default: the jobs that check a result are not measured.
     more = {"spark.driver.memory": "6g", "spark.sql.shuffle.partitions": "8", **settings}
     return session("steelyard benchmarks", f"local[{slots}]", more)
 
 
 def drain(frame: DataFrame) -> None:
-    """Run it all, and keep nothing."""
+    """Compute all rows of a frame and discard them."""
     frame.write.format("noop").mode("overwrite").save()
 
 
 def seconds(contestants: Contestants, rounds: int, *, warm_up: bool = True) -> dict[str, float]:
-    """The best time of each, in turns; with a warm-up a first round is not counted."""
+    """Return the best time of each contestant; they take turns, and a warm-up does not count."""
     best = dict.fromkeys(contestants, float("inf"))
     for turn in range(rounds + warm_up):
         for name, contestant in contestants.items():
@@ -86,7 +86,7 @@ def seconds(contestants: Contestants, rounds: int, *, warm_up: bool = True) -> d
 
 
 def show(console: Console, parts: Mapping[str, Callable[[], Measured]]) -> None:
-    """Measure every part and print its table; then which bars were cleared."""
+    """Measure every part and print its table; then print which limits were met."""
     bars: list[Bar] = []
     for part in parts.values():
         begin = time.perf_counter()
@@ -94,7 +94,7 @@ def show(console: Console, parts: Mapping[str, Callable[[], Measured]]) -> None:
         bars += found
         console.print(shown)
         console.print(f"measured in {time.perf_counter() - begin:.0f} s")
-    verdicts = table("What was asked for", "measure", "wanted", "measured", "")
+    verdicts = table("Limits", "measure", "limit", "measured", "met")
     for bar in bars:
         verdict = "yes" if bar.is_cleared else "[red]no"
         verdicts.add_row(bar.measure, bar.wanted, f"{bar.value:.3f}", verdict)

@@ -1,4 +1,4 @@
-"""Python that only counts: what the packed exchange itself costs, and what a worker needs."""
+"""Measure the time of the packed exchange and the memory of a worker; Python only counts rows."""
 
 from collections.abc import Iterable, Iterator
 
@@ -39,7 +39,7 @@ def map_arrow(bench: Bench) -> Measured:
         against = {name: taken / best["by key"] for name, taken in best.items()}
         peaks = ["", ""]
         if n == 24 and adaptive:
-            # Memory is that of a worker's whole life: each task has a fresh one here.
+            # The peak is over the life of a Python worker, so each task starts a new one here.
             with local(2, **{"spark.python.worker.reuse": "false"}) as spark:
                 contestants = _contestants(bench.frame(spark, skew), n)
                 peaks = [
@@ -68,7 +68,7 @@ def _peak_megabytes() -> float:
 
 def _contestants(frame: DataFrame, n: int) -> Contestants:
     planned = sy.plan(frame, "key", workers=n)
-    counting = shipped(count_batches)  # the peer's tasks start as cheaply as ours
+    counting = shipped(count_batches)  # so that Spark's tasks start as cheaply as ours
     return {
         "by key": lambda: frame.repartition(n, "key").mapInArrow(counting, COUNTED),
         "ours": lambda: sy.group_by(frame, "key", workers=n).map_arrow(_count_table, COUNTED),

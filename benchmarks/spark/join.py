@@ -1,4 +1,4 @@
-"""A skewed join with Python work after it: who gets how much of it."""
+"""Measure a skewed join with Python work after it: the time, and the size of the largest task."""
 
 from pyspark.sql import DataFrame
 

@@ -1,4 +1,4 @@
-"""`repartition` against Spark's own ways: time, the largest partition, copies of keys."""
+"""Compare `repartition` with Spark's own: the time, the largest partition, the key copies."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -23,13 +23,13 @@ def repartition(bench: Bench) -> Measured:
         for number, (skew, n, adaptive) in enumerate(_SETTINGS):
             spark.conf.set("spark.sql.adaptive.enabled", str(adaptive).lower())
             contestants = _contestants(bench.frame(spark, skew), n)
-            if not (n == 24 and adaptive):  # the other peers once for each skew
+            if not (n == 24 and adaptive):  # the other peers run once for each skew
                 contestants = {name: contestants[name] for name in names}
             best = seconds(contestants, bench.rounds, warm_up=number < 2)
             cells, label = [], f"{skew:g}, {n}, {'on' if adaptive else 'off'}"
             largest = copies = 0.0
             for name, contestant in contestants.items():
-                if name != "with counting":  # it makes the same plan as the one before it
+                if name != "with counting":  # its plan is the same as that of "plan given"
                     partitions = 200 if name == "200 by key" else n
                     largest, copies = _balance(contestant(), partitions)
                 against = best[name] / best["by key"]
@@ -69,7 +69,7 @@ def _contestants(frame: DataFrame, n: int) -> Contestants:
 
 
 def _balance(frame: DataFrame, partitions: int) -> tuple[float, float]:
-    """The largest partition against its share, and the copies of a key."""
+    """Return the largest partition relative to its share, and the mean copies of a key."""
     placed = frame.groupBy("key", F.spark_partition_id().alias("p")).count()
     found = placed.groupBy("p").agg(
         F.sum("count").alias("rows"), F.count("key").alias("copies"), F.collect_set("key")

@@ -1,4 +1,7 @@
-"""50 microseconds of work a row, Zipf 1.4, on 8 slots that two cores can show: they sleep."""
+"""Measure the throughput of 8 task slots with 50 microseconds of work per row, Zipf 1.4.
+
+The work sleeps, so that two cores can emulate 8 task slots.
+"""
 
 import inspect
 import tempfile
@@ -21,7 +24,7 @@ Sleeper = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 def work(bench: Bench) -> Measured:
     rows = bench.rows * 2 // 5
     shown = table(
-        f"{rows / 1e6:g} M rows of 50 µs, Zipf 1.4, 8 slots: work done at once (seconds)",
+        f"{rows / 1e6:g} M rows of 50 µs, Zipf 1.4: task slots kept busy (seconds)",
         *("slots", "most", "by key, mapInArrow", *(f"map_arrow, {t} tasks each" for t in _TASKS)),
     )
     bars = []
@@ -29,11 +32,11 @@ def work(bench: Bench) -> Measured:
         frame = bench.frame(spark, 1.4, rows)
         for tasks in (0, 1):  # start the Python workers of both
             drain(_slept(frame, tasks, _sleeper(None, 0.0)))
-        for slots, slow in (("all alike", 0), ("2 half as fast", 2)):
+        for slots, slow in (("8 equal", 0), ("2 of 8 half as fast", 2)):
             limit = _SLOTS - slow / 2
             done: dict[int, tuple[float, float]] = {}
             for turn in range(2):
-                for tasks in (0, *_TASKS) if turn == 0 else _TASKS:  # by key is slow, and far off
+                for tasks in (0, *_TASKS) if turn == 0 else _TASKS:  # by key is slow: run it once
                     marks = tempfile.mkdtemp(dir=bench.folder) if slow else None
                     begin = time.perf_counter()
                     drain(_slept(frame, tasks, _sleeper(marks, _PER_ROW)))
@@ -44,7 +47,7 @@ def work(bench: Bench) -> Measured:
             shown.add_row(slots, f"{limit:g}", *cells)
             if not slow:
                 share = done[_default_tasks()][0] / limit
-                bars.append(Bar("map_arrow at its default, work done of 8 slots", share, least=0.9))
+                bars.append(Bar("map_arrow with defaults, share of 8 slots busy", share, least=0.9))
     return shown, bars
 
 
@@ -55,7 +58,7 @@ def _default_tasks() -> int:
 
 
 def _slept(frame: DataFrame, tasks: int, sleeper: Sleeper) -> DataFrame:
-    """Sleep for every row, by key grouping or on workers of so many tasks each."""
+    """Sleep for every row: with 0 `tasks` by key grouping, else on workers of this many tasks."""
     if tasks == 0:
         return frame.repartition(_SLOTS, "key").mapInArrow(shipped(sleeper), "n long")
 
@@ -67,7 +70,10 @@ def _slept(frame: DataFrame, tasks: int, sleeper: Sleeper) -> DataFrame:
 
 
 def _sleeper(marks: str | None, per_row: float) -> Sleeper:
-    """Sleeps for every row, in pieces of 5 ms; the first two processes take twice as long."""
+    """Return a function that sleeps for every row, in steps of 5 ms.
+
+    With `marks`, the first two processes that use this folder sleep twice as long.
+    """
 
     def slept(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import os

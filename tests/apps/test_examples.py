@@ -1,4 +1,4 @@
-"""Every example runs, and prints its table."""
+"""Every example runs and prints its table."""
 
 import runpy
 from pathlib import Path
@@ -12,26 +12,24 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def printed(name, capsys, *arguments, **settings):
-    """The lines of the table of an example."""
+    """Return the lines of the table that an example prints."""
     runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"](*arguments, **settings)
     return capsys.readouterr().out.splitlines()
 
 
-def test_every_example_is_tried():
-    """No example without a test."""
-    tried = {"naive_bayes", "heavy_hitters", "scoring", "partitioned"}
-    assert tried == {path.stem for path in EXAMPLES.glob("*.py")}
+def test_every_example_has_a_test():
+    tested = {"naive_bayes", "heavy_hitters", "scoring", "partitioned"}
+    assert tested == {path.stem for path in EXAMPLES.glob("*.py")}
 
 
-def test_heavy_hitters(spark, tmp_path, capsys):
-    """On posts that are made up: whatever is hot is trending first."""
+def test_hot_domains_of_generated_posts_are_trending(spark, tmp_path, capsys):
     lines = printed("heavy_hitters", capsys, spark, tmp_path / "absent", capacity=50)
     assert len(lines) == 7
     assert all(line.split()[3].startswith("hot") for line in lines[1:])
 
 
-def test_scoring(spark, tmp_path, capsys):
-    """All ways score every click; ours loads few profiles twice."""
+def test_score_by_key_loads_few_profiles_twice(spark, tmp_path, capsys):
+    """All methods score every click; `score_by_key` loads fewer profiles than round robin."""
     lines = printed("scoring", capsys, spark, tmp_path, clicks=4000, users=100, slots=4)
     loads = {line[:32].strip(): int(line.split()[-2].replace(",", "")) for line in lines[1:]}
     assert ["4,000"] * 4 == [line.split()[-1] for line in lines[1:]]
@@ -39,8 +37,8 @@ def test_scoring(spark, tmp_path, capsys):
     assert least <= loads["score_by_key"] < loads["repartition(4).mapInArrow"]
 
 
-def test_partitioned(spark, tmp_path, capsys):
-    """The largest file is far smaller than by the key, and files are fewer than without order."""
+def test_partitioned_writes_neither_giant_nor_many_files(spark, tmp_path, capsys):
+    """The largest file is smaller than with key grouping, and there are fewer than without it."""
     lines = printed(
         "partitioned", capsys, spark, tmp_path, rows=16_000, rows_per_file=2000, countries=10
     )
@@ -51,8 +49,8 @@ def test_partitioned(spark, tmp_path, capsys):
 
 
 @pytest.mark.streaming
-def test_naive_bayes(spark, tmp_path, capsys):
-    """It learns more from more texts."""
+def test_naive_bayes_learns_from_a_stream(spark, tmp_path, capsys):
+    """The last model of the stream classifies most texts correctly."""
     with kept(spark, STATE_IN_ROCKSDB):
         for name, value in STATE_IN_ROCKSDB.items():
             spark.conf.set(name, value)

@@ -11,7 +11,7 @@ ASKED = {"time": "at", "window": "1 hour", "workers": 4}
 
 @pytest.fixture(scope="module")
 def visits(spark):
-    """Four hours; a tenth of the first, then more and more, goes to one page; some have no key."""
+    """Return visits of four hours: the share of one page grows, and some visits have no key."""
     return spark.range(0, 4000, 1, 4).selectExpr(
         "id",
         "CASE WHEN id % 10 <= id DIV 1000 * 2 THEN 'hot' WHEN id % 97 = 50 THEN null "
@@ -21,7 +21,7 @@ def visits(spark):
 
 
 def exact(visits):
-    """Keys and their counts by window, from Spark itself."""
+    """Return the exact counts of each key and window, computed by Spark."""
     rows = visits.where("page IS NOT NULL AND at IS NOT NULL")
     found = rows.groupBy(F.window("at", "1 hour")["start"], "page").count().collect()
     counts = {}
@@ -32,7 +32,7 @@ def exact(visits):
 
 @pytest.mark.parametrize("capacity", [8, 400])
 def test_bounds_hold_in_every_window(visits, capacity):
-    """Too small for all keys, and large enough: then counts are exact."""
+    """The bounds hold if the capacity is too small; counts are exact if it is large enough."""
     truth = exact(visits)
     found = summaries(heavy_hitters(visits, "page", **ASKED, capacity=capacity))
     assert sorted(truth) == [summary.start for summary in found]
@@ -50,8 +50,8 @@ def test_bounds_hold_in_every_window(visits, capacity):
     assert all(trend.gain > 0.05 for trend in trends)
 
 
-def test_rows_behind_a_shuffle_and_windows_that_slide(visits):
-    """The same counts from rows that come in any order; a message is in two windows."""
+def test_counts_are_exact_after_a_shuffle_and_in_sliding_windows(visits):
+    """The counts do not depend on the order of rows; each message is in two windows."""
     shuffled = visits.repartition(3, "id")
     here = summaries(heavy_hitters(shuffled, "page", **ASKED, capacity=400, slide="30 minutes"))
     whole = [summary for summary in here if summary.start.minute == 0]
@@ -69,7 +69,7 @@ def test_rows_behind_a_shuffle_and_windows_that_slide(visits):
         ({"workers": 0}, "workers must be a whole number, at least 1, got 0"),
     ],
 )
-def test_bad_input(visits, changed, sentence):
-    """One sentence each, before any work starts."""
+def test_bad_arguments_get_one_sentence(visits, changed, sentence):
+    """The error comes before any work starts."""
     with pytest.raises(ValueError, match=sentence):
         heavy_hitters(visits, **{"key": "page", **ASKED, **changed})

@@ -12,7 +12,7 @@ ALPHAS = st.sampled_from([0.01, 0.5, 1.0, 3.0])
 
 
 def counters(features, classes):
-    """The table of counters, from a table of values by class for each feature."""
+    """Return the table of counters for a table of values by class for each feature."""
     rows = [(None, None, name, count) for name, count in enumerate(classes)]
     rows += [
         (feature, f"{value:02}", name, int(table[value, name]))
@@ -26,11 +26,11 @@ def counters(features, classes):
 
 
 @given(SHAPES, st.integers(0, 2**32), ALPHAS)
-def test_bags_of_words_are_scikit_learns_multinomial(shape, seed, alpha):
-    """The same logarithms from the same counts."""
+def test_bags_of_words_equal_multinomial_nb_of_scikit_learn(shape, seed, alpha):
+    """The same counts give the same logarithms."""
     rng = np.random.default_rng(seed)
     table = rng.integers(0, 20, shape)
-    table[:, 0] += 1  # a word that never comes is not known
+    table[:, 0] += 1  # a word that never occurs is unknown
     rows = rng.integers(1, 9, shape[1])
     ours = Likelihoods.of(counters({"words": table}, rows), alpha)
     theirs = MultinomialNB(alpha=alpha)
@@ -41,8 +41,8 @@ def test_bags_of_words_are_scikit_learns_multinomial(shape, seed, alpha):
 
 
 @given(st.integers(0, 2**32), ALPHAS)
-def test_columns_are_scikit_learns_categorical(seed, alpha):
-    """Two features of one value a row: the same logarithms, and the same priors."""
+def test_columns_equal_categorical_nb_of_scikit_learn(seed, alpha):
+    """Two features with one value per row give the same logarithms and the same priors."""
     rng = np.random.default_rng(seed)
     values = np.vstack([np.repeat(np.arange(4)[:, None], 2, axis=1), rng.integers(0, 4, (40, 2))])
     classes = np.append(np.arange(4) % 3, rng.integers(0, 3, 40))
@@ -57,12 +57,12 @@ def test_columns_are_scikit_learns_categorical(seed, alpha):
         np.testing.assert_allclose(ours.features[name].logs.T, expected)
 
 
-def test_counters_that_cannot_be_are_refused():
-    """None at all, and a class of which there are values but no rows."""
+def test_impossible_counters_are_refused():
+    """An empty table, a class without rows, and an alpha of 0 are refused."""
     table = counters({"words": np.array([[1, 2]])}, [3, 4])
-    with pytest.raises(ValueError, match="nothing to learn from: no row has a label"):
+    with pytest.raises(ValueError, match="no rows to learn from: no row has a label"):
         Likelihoods.of(table.slice(0, 0), 1.0)
-    with pytest.raises(ValueError, match="the class 1 has values of features, but no rows"):
+    with pytest.raises(ValueError, match="the class 1 has counters of features, but no rows"):
         Likelihoods.of(table.filter(pa.array([True, False, True, True])), 1.0)
     with pytest.raises(ValueError, match="alpha must be a number above 0, got 0"):
         Likelihoods.of(table, 0)

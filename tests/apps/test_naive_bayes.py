@@ -18,12 +18,12 @@ BAYES = NaiveBayes(label="class", features=["words"], alpha=0.5)
 
 @pytest.fixture(scope="module")
 def model(spark):
-    """Learned from the texts."""
+    """Return a model that has learned from the texts."""
     return BAYES.fit(spark.createDataFrame(TRAINED, SCHEMA), workers=4)
 
 
-def test_it_classifies_texts_as_scikit_learn_does(spark, model):
-    """The same class and the same scores for every text, with words that were never seen."""
+def test_texts_are_classified_as_by_scikit_learn(spark, model):
+    """Every text has the same class and scores, also with unknown words."""
     found = model.predict(spark.createDataFrame(TESTED, SCHEMA), scores="scores")
     rows = found.orderBy("id").collect()
     vectors = CountVectorizer(analyzer=list)
@@ -33,21 +33,21 @@ def test_it_classifies_texts_as_scikit_learn_does(spark, model):
     assert theirs.predict(new).tolist() == [row["prediction"] for row in rows]
     expected = theirs.predict_joint_log_proba(new)
     np.testing.assert_allclose([row["scores"] for row in rows], expected)
-    right = np.mean([row["class"] == row["prediction"] for row in rows])
-    assert right > 0.65, "more than always the commonest class"
+    accuracy = np.mean([row["class"] == row["prediction"] for row in rows])
+    assert accuracy > 0.65, "better than to predict the most frequent class"
     assert found.columns == ["id", "class", "words", "scores", "prediction"]
 
 
-def test_counters_are_exact_whoever_counts(spark, model):
-    """The counters are those of Spark's own groupBy, hot ones too; so is the model."""
+def test_counters_equal_those_of_spark(spark, model):
+    """Spark's groupBy gives the same counters, also of hot keys."""
     messages = BAYES.messages(spark.createDataFrame(TRAINED, SCHEMA))
     counted = messages.groupBy("feature", "value", "class").count()
     assert BAYES.model(counted).counts == model.counts
     assert sum(model.counts["count"].to_pylist()) == 600 + sum(len(w) for *_, w in TRAINED)
 
 
-def test_columns_of_categories_are_scikit_learns_too(spark):
-    """Text, whole numbers and booleans, each one value a row; classes keep their type."""
+def test_columns_of_categories_are_classified_as_by_scikit_learn(spark):
+    """Features are text, whole numbers and booleans; classes keep their type."""
     rng = np.random.default_rng(2)
     rows = [
         (int(label), ["red", "green", "blue"][(label + shift) % 3], int(size), bool(size > label))
@@ -68,33 +68,32 @@ def test_columns_of_categories_are_scikit_learns_too(spark):
     assert theirs.predict(numbers).tolist() == [given[row]["found"] for row in rows]
 
 
-def test_what_is_missing_or_new_says_nothing(spark):
-    """Nulls neither teach nor tell, whole or in arrays; nor do values that were never seen."""
+def test_nulls_and_unknown_values_are_ignored(spark):
+    """Nulls, also in arrays, and unknown values change neither counters nor scores."""
     rows = [("a", "x", ["u", None]), ("a", "x", None), ("b", None, ["v"]), (None, "y", ["v"])]
     frame = spark.createDataFrame(rows, "label string, one string, many array<string>")
     model = NaiveBayes("label", ["one", "many"]).fit(frame, workers=2)
-    told = {tuple(row.values())[:3]: row["count"] for row in model.counts.to_pylist()}
+    counts = {tuple(row.values())[:3]: row["count"] for row in model.counts.to_pylist()}
     rows_of = {(None, None, "a"): 2, (None, None, "b"): 1}
-    assert told == {**rows_of, ("one", "x", "a"): 2, ("many", "u", "a"): 1, ("many", "v", "b"): 1}
+    assert counts == {**rows_of, ("one", "x", "a"): 2, ("many", "u", "a"): 1, ("many", "v", "b"): 1}
     new = [(0, None, None), (1, "never", ["never", None]), (2, None, ["v", "v"]), (3, "x", [])]
     found = model.predict(
         spark.createDataFrame(new, "id int, one string, many array<string>"), scores="scores"
     )
     by_id = {row["id"]: row for row in found.collect()}
-    for nothing in (0, 1):
-        np.testing.assert_allclose(np.exp(by_id[nothing]["scores"]), [2 / 3, 1 / 3])
+    for unknown in (0, 1):
+        np.testing.assert_allclose(np.exp(by_id[unknown]["scores"]), [2 / 3, 1 / 3])
     assert [by_id[i]["prediction"] for i in range(4)] == ["a", "a", "b", "a"]
 
 
-def test_equal_rows_stay_as_many(spark, model):
-    """A row that comes twice is classified twice."""
+def test_a_row_that_occurs_twice_is_classified_twice(spark, model):
     twice = spark.createDataFrame(TESTED[:20] * 2, SCHEMA)
     found = model.predict(twice).groupBy("id").count()
     assert {2} == {row["count"] for row in found.collect()}
 
 
 def test_a_model_can_be_saved_and_loaded(spark, model, tmp_path):
-    """As one Parquet file, which replaces the one before; others are refused."""
+    """A model is one Parquet file, which replaces the previous one; other files are refused."""
     path = tmp_path / "model.parquet"
     for _ in range(2):
         model.save(path)
@@ -104,27 +103,26 @@ def test_a_model_can_be_saved_and_loaded(spark, model, tmp_path):
     assert [path] == list(tmp_path.iterdir())
     assert spark.read.parquet(str(path)).count() == model.counts.num_rows
     pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
-    with pytest.raises(ValueError, match=r"other.parquet' is no naive Bayes model"):
+    with pytest.raises(ValueError, match=r"other.parquet' is not a naive Bayes model"):
         Model.load(tmp_path / "other.parquet")
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"features": "words"}, "features must be a list of names of columns, got 'words'"),
-        ({"features": []}, "features must be a list of names of columns, got \\[\\]"),
+        ({"features": "words"}, "features must be a list of column names, got 'words'"),
+        ({"features": []}, "features must be a list of column names, got \\[\\]"),
         ({"features": ["class"]}, "'class' is the label, and cannot be a feature too"),
         ({"alpha": 0}, "alpha must be a number above 0, got 0"),
     ],
 )
-def test_bad_settings(settings, sentence):
-    """One sentence each."""
+def test_bad_settings_get_one_sentence(settings, sentence):
     with pytest.raises(ValueError, match=sentence):
         NaiveBayes(**{"label": "class", "features": ["words"], **settings})
 
 
-def test_bad_frames(spark, model):
-    """What is not there, what is no category, and names that are taken."""
+def test_bad_frames_get_one_sentence(spark, model):
+    """Missing columns, columns without categories and existing names are refused."""
     frame = spark.createDataFrame(TESTED[:1], SCHEMA).withColumn("weight", F.lit(0.5))
     for bayes, sentence in (
         (NaiveBayes("nothing", ["words"]), "label: there is no column 'nothing'; the columns are"),
@@ -138,5 +136,5 @@ def test_bad_frames(spark, model):
         model.predict(frame, into="class")
     with pytest.raises(ValueError, match="features: there is no column 'words'"):
         model.predict(frame.drop("words"))
-    with pytest.raises(ValueError, match="nothing to learn from: no row has a label"):
+    with pytest.raises(ValueError, match="no rows to learn from: no row has a label"):
         BAYES.fit(frame.limit(0), workers=2)

@@ -5,7 +5,7 @@ from steelyard.apps.partitioned import partitioned
 
 
 def test_files_are_neither_giant_nor_many(spark, tmp_path):
-    """All rows are there; a hot day is several files, every other day is one."""
+    """All rows are written; a hot day is several files, and every other day is one file."""
     rows = spark.range(20_000).selectExpr("if(id % 2 = 0, 0, id % 60) AS day", "id")
     writer = partitioned(rows, "day", rows_per_file=2000)
     writer.mode("overwrite").parquet(str(tmp_path / "days"))
@@ -17,8 +17,8 @@ def test_files_are_neither_giant_nor_many(spark, tmp_path):
     assert 30 == len({row["file"] for row in found if row["day"] != 0})
 
 
-def test_a_frame_without_rows_and_bad_input(spark, tmp_path):
-    """Nothing is written, and nothing fails; no rows at all in a file are refused."""
+def test_an_empty_frame_is_written_and_bad_arguments_are_refused(spark, tmp_path):
+    """An empty frame gives no files of rows; `rows_per_file` must be at least 1."""
     rows = spark.range(0).selectExpr("id AS day", "id")
     partitioned(rows, "day", rows_per_file=10).parquet(str(tmp_path / "days"))
     assert [] == list((tmp_path / "days").glob("day=*"))

@@ -1,4 +1,4 @@
-"""Applications on streams: exact totals, also when the query is stopped on the way."""
+"""Applications on streams give exact totals, also if the query is stopped and restarted."""
 
 import time
 from functools import partial
@@ -29,7 +29,7 @@ TRAINED = texts(FILES * EACH)
 
 
 def stream_of(spark, rows, folder, schema):
-    """A micro-batch for each quarter of the rows."""
+    """Return a stream with one micro-batch for each quarter of the rows."""
     if not folder.exists():
         folder.mkdir()
         arrow = rows.orderBy("id").toArrow()
@@ -42,8 +42,8 @@ def stream_of(spark, rows, folder, schema):
 
 
 @PLACEMENTS
-def test_naive_bayes_learns_the_same_through_restarts(spark, tmp_path, placement):
-    """Failed in a micro-batch and started again: counters are exact, and so the accuracy."""
+def test_naive_bayes_learns_the_same_after_a_restart(spark, tmp_path, placement):
+    """Counters are exact after a query that failed in a micro-batch is started again."""
     rows = spark.createDataFrame(TRAINED, SCHEMA)
     bayes = NaiveBayes(label="class", features=["words"], alpha=0.5)
     path, written = tmp_path / "model.parquet", []
@@ -63,8 +63,8 @@ def test_naive_bayes_learns_the_same_through_restarts(spark, tmp_path, placement
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
         return writer.trigger(availableNow=True).start()
 
-    # In the sink, so that the micro-batch is replayed as it was: a query that is stopped while it
-    # looks for files puts two of them into one micro-batch later, and the last period stays open.
+    # The sink fails, so that Spark replays the same micro-batch. A query that is stopped while it
+    # lists files would later put two of them into one micro-batch, and the last period stays open.
     with pytest.raises(StreamingQueryException, match="the sink fails"):
         start(partial(learn, fails_in=1)).awaitTermination()
     start(learn).awaitTermination()
@@ -79,7 +79,7 @@ def test_naive_bayes_learns_the_same_through_restarts(spark, tmp_path, placement
 
 
 def test_a_stream_is_classified_by_columns(spark, tmp_path):
-    """As a frame is; arrays are refused in one sentence."""
+    """The classes are those of a batch frame; array features are refused."""
     rows = spark.range(400).selectExpr("id", "id % 3 AS kind", "id % 7 AS size", "id % 2 AS half")
     model = NaiveBayes("kind", ["size", "half"]).fit(rows, workers=2)
     stream = stream_of(spark, rows, tmp_path / "in", rows.schema)
@@ -91,8 +91,8 @@ def test_a_stream_is_classified_by_columns(spark, tmp_path):
 
 
 @PLACEMENTS
-def test_heavy_hitters_of_a_stream(spark, tmp_path, placement):
-    """The newest summary of each window is exact while its keys fit, and within bounds if not."""
+def test_heavy_hitters_of_a_stream_are_within_their_bounds(spark, tmp_path, placement):
+    """The newest summary of each window has all messages, and true counts within its bounds."""
     rows = spark.range(3000).selectExpr(
         "id",
         "if(id % 3 = 0, 'hot', string(pmod(xxhash64(id), 200))) AS page",
@@ -116,7 +116,7 @@ def test_heavy_hitters_of_a_stream(spark, tmp_path, placement):
 
 
 def test_a_stream_is_scored_key_by_key(spark, tmp_path):
-    """Every message once, with what was loaded for its key."""
+    """Every message is scored once, with the data of its key."""
     rows = spark.range(1200).selectExpr("if(id % 2 = 0, 'hot', string(id % 90)) AS page", "id")
     stream = stream_of(spark, rows, tmp_path / "in", "page string, id long")
 

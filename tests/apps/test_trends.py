@@ -18,7 +18,7 @@ WINDOWS = st.lists(
 
 
 def summarized(keys, capacity, workers, number):
-    """As workers do it: each a part of the messages, and what they have is merged."""
+    """Summarize a window like workers: each has a part of the messages, and states are merged."""
     rows = pa.table({"window": [number] * len(keys), "key": keys})
     top = sy.TopK("key", k=capacity, capacity=capacity)
     wanted = sy.Aggregation([top], by=["window"], schema=rows.schema)
@@ -37,7 +37,7 @@ def summarized(keys, capacity, workers, number):
 
 @given(WINDOWS, st.integers(1, 8), st.integers(1, 4))
 def test_true_shares_are_within_their_bounds(windows, capacity, workers):
-    """Of every key, seen or not, however messages are split; and the error is as small as told."""
+    """The bounds hold for known and unknown keys and any split; the error has its own bound."""
     for number, keys in enumerate(windows):
         summary = summarized(keys, capacity, workers, number)
         for key in {*keys, "never"}:
@@ -51,8 +51,7 @@ def test_true_shares_are_within_their_bounds(windows, capacity, workers):
 
 
 @given(WINDOWS, st.integers(1, 8), st.integers(1, 4))
-def test_trends_are_true(windows, capacity, k):
-    """Every gain that is told is at most the true one, and so is every growth."""
+def test_gains_and_growths_are_at_most_the_true_ones(windows, capacity, k):
     found = [summarized(keys, capacity, 2, n) for n, keys in enumerate(windows)]
     for trend in trending(reversed(found), k):
         number = (trend.start - NOON) // HOUR
@@ -64,7 +63,7 @@ def test_trends_are_true(windows, capacity, k):
 
 
 def test_the_keys_that_gained_most_come_first():
-    """By their share, not their count; a window without one before it has no trends."""
+    """Keys are ordered by share, not by count; the first window has no trends."""
     quiet = TrendSummary(NOON, NOON + HOUR, 100, {"old": 90, "new": 10}, 0)
     loud = TrendSummary(
         NOON + HOUR, NOON + 2 * HOUR, 1000, {"old": 500, "new": 320, "newest": 180}, 0

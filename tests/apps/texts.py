@@ -1,4 +1,4 @@
-"""Texts of skewed words, whose classes prefer some of them."""
+"""Texts of skewed words; each class prefers other words."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ CLASSES = ("news", "sport", "weather")
 
 
 def texts(number, seed=0, words=300):
-    """(id, class, words): each class has its own order of the words beyond the ten hottest."""
+    """Return (id, class, words); each class has its own order of all but the ten hottest words."""
     rng = np.random.default_rng(seed)
     mixed = np.random.default_rng(42)
     orders = [np.append(np.arange(10), 10 + mixed.permutation(words - 10)) for _ in CLASSES]

@@ -1,7 +1,7 @@
-"""Frames with columns of every type of Spark's, and what aggregators should make of them.
+"""Frames with columns of every Spark type, and the results that aggregators should give for them.
 
-The expected results come from Spark's own functions where it has them, else from the values that
-Spark collects. Values are compared as numbers: no time zone of Python's has a say.
+The expected results come from Spark's own functions where they exist, else from the values that
+Spark collects. Values are compared as numbers, so Python's time zone does not matter.
 """
 
 import math
@@ -30,7 +30,7 @@ SETTINGS = pytest.mark.parametrize(
 
 @contextmanager
 def under(spark, settings):
-    """With these settings, and then as before."""
+    """Apply these settings, and restore the previous ones at the end."""
     with kept(spark, settings):
         for name, value in settings.items():
             spark.conf.set(name, value)
@@ -38,34 +38,34 @@ def under(spark, settings):
 
 
 class Level(IntEnum):
-    """What can be done with the values of a column, and with all above it too."""
+    """The operations that a column supports; each level supports those of all lower levels."""
 
     FOREIGN = 0
-    """Nothing: Arrow cannot hold them."""
+    """No operation: Arrow has no type for the values."""
     COUNTED = 1
     PLAIN = 2
-    """They can be keys."""
+    """The values can be keys."""
     ORDERED = 3
     NUMBER = 4
     SUMMED = 5
-    """Their sum fits into its type."""
+    """The sum of the values fits into its type."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A column: its name, what can be done with its values, and these as expressions of SQL."""
+    """A column: its name, the operations that it supports, and its values as SQL expressions."""
 
     name: str
     level: Level
     values: tuple[str, ...]
 
     def at(self, place):
-        """The value at a place, from 0; behind the last there is none."""
+        """Return the value at an index from 0; null after the last value."""
         return f"get(array({', '.join(self.values)}), int({place}))"
 
 
 def _decimal(precision, scale):
-    """Small and large values whose sums and means fit."""
+    """Return a column of small and large values whose sums and means fit."""
     digits = precision
     if precision > 28:
         digits = min(precision, 36 - (min(38, scale + 4) - scale))
@@ -87,8 +87,8 @@ _NAIVE = tuple(
         "0001-01-01 00:00:00",
         "1883-11-18 12:03:57.5",
         "2001-01-01 00:04:00",
-        "2024-03-10 02:30:00",  # New York left it out
-        "2024-11-03 01:30:00.000001",  # and had it twice
+        "2024-03-10 02:30:00",  # does not exist in New York
+        "2024-11-03 01:30:00.000001",  # exists twice in New York
         "9999-12-31 23:59:59.999999",
     )
 )
@@ -145,10 +145,10 @@ NEEDS = {
     sy.ApproxDistinct: Level.PLAIN,
     sy.Quantiles: Level.NUMBER,
 }
-"""Which columns each aggregator takes."""
+"""The level of columns that each aggregator needs."""
 
 NATIVE = (sy.Count, sy.Sum, sy.Mean, sy.Min, sy.Max)
-"""Those whose states Spark merges itself."""
+"""The aggregators whose states Spark merges natively."""
 
 _FUNCTIONS = {
     sy.Count: F.count,
@@ -163,27 +163,27 @@ _RANKS = (0.0, 0.5, 0.99)
 
 
 def aggregators(kind, among=tuple(NEEDS)):
-    """Those that take a column."""
+    """Return the aggregators that accept a column."""
     return [made(each, kind) for each in among if _fits(each, kind)]
 
 
 def _fits(aggregator, kind):
     if aggregator is sy.Mean and kind.name == "decimal_edges":
-        return False  # has fewer digits before its point
+        return False  # the mean has fewer digits before its decimal point
     return NEEDS[aggregator] <= kind.level
 
 
 def made(aggregator, kind):
-    """An aggregator of a column."""
+    """Return an aggregator of a column."""
     settings = {sy.TopK: {"k": 100}, sy.Quantiles: {"ranks": _RANKS}}
     return aggregator(kind.name, **settings.get(aggregator, {}))
 
 
 def frame_of(rows, level=Level.FOREIGN):
-    """Columns of all kinds for rows with an `id`, and keys: `k`, and one of each kind that can be.
+    """Return a frame with columns of all kinds, the key `k`, and one key of each possible kind.
 
-    The other keys depend on `k`. One key has a single row, another one has only nulls. Zeros of
-    both signs are the same key.
+    `rows` has the column `id`. The other keys depend on `k`. One key has a single row, another one
+    has only nulls. Zeros of both signs are the same key.
     """
     kinds = [kind for kind in KINDS if kind.level >= level]
     columns = {}
@@ -198,47 +198,47 @@ def frame_of(rows, level=Level.FOREIGN):
     key = "if(id = 0, 'single', if(id % 5 = 4, 'nothing', string(id % 4)))"
     frame = rows.selectExpr("id", f"{key} AS k")
     frame = frame.selectExpr("*", *(f"{text} AS {name}" for name, text in columns.items()))
-    return frame.select(*map(_noted, frame.columns))
+    return frame.select(*map(_with_metadata, frame.columns))
 
 
 def keys_of(frame):
-    """The columns that are keys."""
+    """Return the names of the key columns."""
     return [name for name in frame.columns if name == "k" or name.startswith(KEY)]
 
 
-def _noted(name):
-    """Spark knows char and varchar by a note beside the column."""
-    note = {"char": "char(5)", "varchar": "varchar(10)"}.get(name.removeprefix(KEY))
-    metadata = {"__CHAR_VARCHAR_TYPE_STRING": note} if note else {}
+def _with_metadata(name):
+    """Return a column with the metadata by which Spark recognizes char and varchar."""
+    kind = {"char": "char(5)", "varchar": "varchar(10)"}.get(name.removeprefix(KEY))
+    metadata = {"__CHAR_VARCHAR_TYPE_STRING": kind} if kind else {}
     return F.col(name).alias(name, metadata=metadata)
 
 
 def kinds_of(frame):
-    """The types of the columns by their names."""
+    """Return the types of the columns by name."""
     return {field.name: field.dataType for field in frame.schema.fields}
 
 
 def with_texts(frame):
-    """Nested columns as texts: Spark gives Arrow no null structs whose fields are never null."""
+    """Cast nested columns to text: Spark passes no null structs with non-null fields to Arrow."""
     nested = ("array", "struct", "map", "variant")
     return frame.withColumns({name: F.col(name).cast("string") for name in nested})
 
 
 def rows_of(frame, key="k", latest=None):
-    """The rows of a small frame by their key; of several the one with most in `latest`."""
+    """Return the rows of a small frame by key; of several, the row with the largest `latest`."""
     table, found = frame.toArrow(), {}
     columns = {name: _values(table[name]) for name in table.column_names}
     for place in range(table.num_rows):
         row = {name: values[place] for name, values in columns.items()}
         before = found.setdefault(row[key], row)
-        assert before is row or latest, f"{row[key]} is there twice"
+        assert before is row or latest, f"{row[key]} occurs twice"
         if latest and row[latest] > before[latest]:
             found[row[key]] = row
     return found
 
 
 def _values(column):
-    """Of Arrow, as Python has them and can compare them."""
+    """Return the values of an Arrow column as Python values that can be compared."""
     return [_comparable(value) for value in column.cast(_numbers(column.type)).to_pylist()]
 
 
@@ -265,7 +265,7 @@ def _comparable(value):
 
 
 def expected(frame):
-    """By the key: what each of the aggregators should say; and the types of these results."""
+    """Return the expected results of all aggregators by key, and the types of these results."""
     functions, columns, types = [], kinds_of(frame), {}
     for kind in KINDS:
         for aggregator in aggregators(kind):
@@ -288,7 +288,7 @@ def expected(frame):
 
 
 def _kind_of(aggregator, kind):
-    """The type of a result for which Spark has no function."""
+    """Return the type of a result for which Spark has no function."""
     if isinstance(aggregator, sy.TopK):
         counts = [StructField("count", LongType()), StructField("error", LongType())]
         return ArrayType(StructType([StructField("value", kind), *counts]))
@@ -296,7 +296,7 @@ def _kind_of(aggregator, kind):
 
 
 def _answer(aggregator, values, theirs):
-    """Of these values; `theirs` is what Spark says, if it has such a function."""
+    """Return the expected result; `theirs` is Spark's result, if it has such a function."""
     if isinstance(aggregator, sy.CollectSet):
         return set(theirs)
     if isinstance(aggregator, sy.TopK):
@@ -312,15 +312,15 @@ def _answer(aggregator, values, theirs):
 
 
 def wrong_types(ours, frame, types):
-    """Columns that have another type than they should have, or keys another note."""
+    """Return the columns with a wrong type, and the keys with wrong metadata."""
     found = kinds_of(ours)
     names = [name for name in found if name in types and found[name] != types[name]]
-    noted = [n for n in keys_of(frame) if frame.schema[n].metadata != ours.schema[n].metadata]
-    return {name: (found[name], types[name]) for name in names} | dict.fromkeys(noted, "note")
+    changed = [n for n in keys_of(frame) if frame.schema[n].metadata != ours.schema[n].metadata]
+    return {name: (found[name], types[name]) for name in names} | dict.fromkeys(changed, "metadata")
 
 
 def wrong_values(found, truth, among=tuple(NEEDS)):
-    """Results, and keys, that are not what they should be."""
+    """Return the results and keys that differ from the expected ones."""
     wrong = dict.fromkeys(truth.keys() ^ found.keys(), "missing")
     for key in truth.keys() & found.keys():
         row, ours = truth[key], found[key]
@@ -350,7 +350,7 @@ def _answer_of_ours(aggregator, value):
 
 
 def _same(aggregator, ours, theirs):
-    """Equal; a double that was a decimal, or a sum of doubles, may be rounded otherwise."""
+    """Compare two results; doubles from decimals or sums of doubles may differ by rounding."""
     is_rounded = isinstance(aggregator, sy.Mean | sy.Variance) and isinstance(theirs, float)
     if isinstance(aggregator, sy.Quantiles) and aggregator.columns[0].startswith("decimal"):
         is_rounded = theirs is not None

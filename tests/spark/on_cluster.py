@@ -1,8 +1,8 @@
-"""A job on a small cluster of real executors, which loses one of them on the way if asked to.
+"""Run operations on a small cluster of real executors, and optionally kill one of them.
 
 `python -m tests.spark.on_cluster NAMES kill|calm FOLDER` writes the results of operations as JSON.
-A name is that of an operation, or of the steps before it and the operation: `duplicates.join`. It
-is a program of its own because a process has one Spark.
+A name is that of an operation, or of a step before it and the operation: `duplicates.join`. This is
+a separate program because a process can have only one Spark cluster.
 """
 
 import json
@@ -24,7 +24,7 @@ ROWS, PARTS, LARGE, COPIES = 6000, 6, 1_200_000, 5
 
 
 def maybe_kill(folder):
-    """Be slow, and once two tasks are done let one take its executor down with it."""
+    """Sleep; once two tasks are done, kill the executor of one task."""
     time.sleep(0.3)
     if folder is None or len(list(Path(folder, "done").iterdir())) < 2:
         return
@@ -36,8 +36,8 @@ def maybe_kill(folder):
 
 
 def kill_my_executor():
-    """Take down the executor that this runs in."""
-    daemon = os.getppid()  # Python's parent is Spark's daemon, whose parent is the executor
+    """Kill the executor of this Python process."""
+    daemon = os.getppid()  # the parent is Spark's daemon, and its parent is the executor
     status = Path(f"/proc/{daemon}/status").read_text()
     executor = int(status.split("PPid:")[1].split()[0])
     os.kill(executor, 9)
@@ -45,13 +45,13 @@ def kill_my_executor():
 
 
 def done(folder):
-    """Note that a task is done."""
+    """Record that a task is done."""
     if folder is not None:
         Path(folder, "done", uuid.uuid4().hex).touch()
 
 
 def slow(folder):
-    """A stage that passes rows on."""
+    """Return a slow stage that does not change rows."""
 
     def run(batches):
         maybe_kill(folder)
@@ -62,14 +62,14 @@ def slow(folder):
 
 
 class SlowSum(sy.Sum):
-    """A sum that takes its time."""
+    """A slow sum."""
 
     def __init__(self, column, folder):
         super().__init__(column)
         self.folder = folder
 
     def add(self, batch, groups):
-        """Slowly."""
+        """Add rows slowly."""
         maybe_kill(self.folder)
         added = super().add(batch, groups)
         done(self.folder)
@@ -77,34 +77,37 @@ class SlowSum(sy.Sum):
 
 
 def rows_of(frame):
-    """Every row, in order."""
+    """Return all rows, sorted."""
     return sorted(map(list, frame.collect()))
 
 
 def repartition(frame, files, folder):
-    """A slow stage behind balanced partitions."""
+    """Run a slow stage after balanced partitions."""
     return rows_of(sy.repartition(frame, PARTS, "page").mapInArrow(slow(folder), frame.schema))
 
 
 def planned(frame, files, folder):
-    """The same by a plan that is given."""
+    """Run a slow stage after a repartition by a given plan."""
     plan = sy.plan(frame, "page", workers=PARTS)
     balanced = sy.repartition(frame, PARTS, "page", routing=plan)
     return rows_of(balanced.mapInArrow(slow(folder), frame.schema))
 
 
 def map_arrow(frame, files, folder):
-    """A slow function on balanced workers."""
+    """Run a slow function on balanced workers."""
     return rows_of(_slow_map(frame, folder))
 
 
 def map_arrow_on_files(frame, files, folder):
-    """The same, planned while the rows are read."""
+    """Run a slow function on rows that are planned during the read."""
     return rows_of(_slow_map(files, folder))
 
 
 def map_arrow_on_large_files(frame, files, folder):
-    """Several blocks from each file; told by how many ids there are, and how many of them once."""
+    """Return the number of ids, the rows of the most frequent id, and the sum of the ids.
+
+    Each file has several blocks.
+    """
     many = frame.sparkSession.range(0, LARGE, 1, 2).selectExpr("id % 2 * (id % 50) AS page", "id")
     path = tempfile.mkdtemp()
     many.write.mode("overwrite").parquet(path)
@@ -113,24 +116,24 @@ def map_arrow_on_large_files(frame, files, folder):
 
 
 def scheme(frame, files, folder):
-    """Message by message, as the paper's sources route."""
+    """Route message by message, like the paper's sources."""
     return rows_of(_slow_map(files, folder, routing=sy.schemes.named("porc")))
 
 
 def whole_light_keys(frame, files, folder):
-    """The hot keys found, all others whole."""
+    """Split only hot keys."""
     return rows_of(_slow_map(frame, folder, whole_light_keys=True))
 
 
 def balancer(frame, files, folder):
-    """The second batch, which is counted while it flows."""
+    """Balance a second batch, which Spark counts while it moves the rows."""
     balancer = sy.Balancer("page", workers=PARTS)
     balancer.repartition(frame).count()
     return rows_of(balancer.repartition(frame).mapInArrow(slow(folder), frame.schema))
 
 
 def by_position(frame, files, folder):
-    """What nobody should do: rows are dealt out in turn, in the order in which they come."""
+    """Route rows by their position, which is wrong: a task retry may have another order."""
 
     def deal(batches):
         number = 0
@@ -155,20 +158,20 @@ def _slow_map(frame, folder, **how):
 
 
 def aggregate(frame, files, folder):
-    """A slow aggregator."""
+    """Run a slow aggregator."""
     grouped = sy.group_by(frame, "page", workers=PARTS)
     return rows_of(grouped.aggregate(sy.Count(), SlowSum("id", folder)))
 
 
 def join(frame, files, folder):
-    """A slow stage behind a balanced join."""
+    """Run a slow stage after a balanced join."""
     small = frame.select("page").distinct().withColumn("length", F.length("page"))
     joined = sy.join(frame, small, "page", workers=PARTS)
     return rows_of(joined.mapInArrow(slow(folder), joined.schema))
 
 
 def stream(frame, files, folder):
-    """A stream of the copies of every row, of which it keeps one, on workers by a given plan."""
+    """Drop the duplicates of a stream, and run its rows on workers by a given plan."""
     kept = _one_of_each(frame.sparkSession, files)
     plan = sy.plan(frame, "page", workers=PARTS)
     made = _slow_map(kept, folder, routing=plan)
@@ -179,7 +182,7 @@ def stream(frame, files, folder):
 
 
 def batches(frame, files, folder):
-    """A balancer in `foreachBatch`, behind the same steps."""
+    """Drop the duplicates of a stream, and use a balancer in `foreachBatch`."""
     kept = _one_of_each(frame.sparkSession, files)
     balancer, out = sy.Balancer("page", workers=PARTS), tempfile.mkdtemp()
 
@@ -200,7 +203,7 @@ def _one_of_each(spark, files):
 
 
 def sees_steelyard(frame, files, folder):
-    """Whether the Python of the executors can import this package by itself."""
+    """Return whether the Python of the executors can import this package."""
 
     def look(batches):
         import importlib.util
@@ -232,46 +235,46 @@ OPERATIONS = {
 }
 
 
-# Steps before an operation, of which a second try need not give the same: one row for each id, its
-# page and id the same again, and a third column that may be another.
+# Steps before an operation, whose results may change in a task retry. Each gives one row for each
+# id; page and id never change, and a third column may change.
 
 
 def copies(spark):
-    """Each row of the others several times, with parts that do not add up alike in any order."""
+    """Return several copies of each row; the sum of their parts depends on the order."""
     numbers = spark.range(0, ROWS * COPIES, 1, PARTS)
     rows = numbers.selectExpr(f"id % {ROWS} AS id", f"id div {ROWS} AS copy", "id / 7 AS part")
     return rows.selectExpr("if(id % 2 = 0, 'hot', string(id % 50)) AS page", "*")
 
 
 def sums(rows):
-    """Fractions are added in the order in which they come."""
+    """Add floating-point numbers in the order of arrival."""
     return rows.groupBy("page", "id").agg(F.sum("part").alias("sum"))
 
 
 def firsts(rows):
-    """The first that comes."""
+    """Keep the first value that arrives."""
     return rows.groupBy("page", "id").agg(F.first("copy").alias("first"))
 
 
 def lists(rows):
-    """All, in the order in which they come."""
+    """Collect all values in the order of arrival."""
     return rows.groupBy("page", "id").agg(F.collect_list("copy").alias("list"))
 
 
 def duplicates(rows):
-    """One row of each id: the first that comes."""
+    """Keep one row of each id: the first that arrives."""
     return rows.select("page", "id", "copy").dropDuplicates(["id"])
 
 
 def newest(rows):
-    """The same, as one writes it with a window; its order leaves all copies alike."""
+    """Keep one row of each id with a window whose order does not distinguish copies."""
     window = Window.partitionBy("id").orderBy("page")
     ranked = rows.select("page", "id", "copy", F.row_number().over(window).alias("n"))
     return ranked.where("n = 1").drop("n")
 
 
 def numbered(rows):
-    """A function that numbers rows as they come."""
+    """Number rows in the order of arrival."""
 
     def number(batches):
         start = 0
@@ -288,7 +291,7 @@ STEPS = {f.__name__: f for f in (sums, firsts, lists, duplicates, newest, number
 
 
 def start(master="local-cluster[3,1,1024]", **more):
-    """Executors; lost files are noticed soon, and nobody reads them behind Spark's back."""
+    """Start executors that notice lost shuffle files soon and do not read them from local disk."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -307,7 +310,7 @@ def start(master="local-cluster[3,1,1024]", **more):
 
 
 def main(names, how, where):
-    """Run operations; the rows reach them in an order that a second try need not repeat."""
+    """Run operations on rows whose order may change in a task retry."""
     spark = start()
     try:
         numbers = spark.range(0, ROWS, 1, PARTS)
@@ -324,7 +327,7 @@ def main(names, how, where):
             files = spark.read.parquet(f"{where}/rows")
             results[name] = OPERATIONS[operation](frame, files, folder)
             if folder is not None:
-                assert Path(folder, "killed").exists(), "nobody was killed"
+                assert Path(folder, "killed").exists(), "no executor was killed"
             Path(where, "results.json").write_text(json.dumps(results))
     finally:
         spark.stop()

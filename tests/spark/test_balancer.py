@@ -1,4 +1,4 @@
-"""The micro-batches of a stream: balanced by what was seen before, with every row once."""
+"""A balancer plans each micro-batch from earlier counts and keeps every row once."""
 
 import os
 import pickle
@@ -24,12 +24,12 @@ WORKERS = 4
 
 
 def page(hot):
-    """Half of the rows are of the hot page, the others of 3,000."""
+    """Return an expression: half of the rows have the hot page, the others one of 3,000."""
     return f"if(id % 2 = 0, '{hot}', concat('page ', id * 7919 % 3000)) AS page"
 
 
 def rows(spark, hot, start=0, number=ROWS):
-    """A batch."""
+    """Return a batch."""
     return spark.range(start, start + number, 1, 2).selectExpr(page(hot), "id")
 
 
@@ -39,13 +39,13 @@ def write(frame):
 
 
 def largest(frame):
-    """The largest partition, relative to an equal share."""
+    """Return the size of the largest partition, relative to an equal share."""
     sizes = frame.groupBy(F.spark_partition_id()).count().toArrow()["count"].to_numpy()
     return sizes.max() / sizes.sum() * WORKERS
 
 
-def taught(balancer, frame):
-    """What the balancer plans for after it has seen a frame, and an action has run."""
+def learned_counts(balancer, frame):
+    """Return the counts of the balancer's plan after an action on a frame."""
     write(balancer.repartition(frame))
     balancer.repartition(frame)
     return balancer.plan.counts
@@ -53,7 +53,7 @@ def taught(balancer, frame):
 
 @pytest.fixture
 def warm(spark):
-    """A balancer that has seen a batch, and forgets it when it sees the next one."""
+    """Return a balancer that has counted a batch, and forgets it after the next one."""
     balancer = Balancer("page", workers=WORKERS, routing=sy.Balance(decay=0))
     write(balancer.repartition(rows(spark, "hot")))
     return balancer
@@ -61,14 +61,14 @@ def warm(spark):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """Not to wait for a second for what will never come."""
+    """Wait only briefly for counts that never arrive."""
     monkeypatch.setattr(module, "_PATIENCE", 0.1)
 
 
 @pytest.mark.slow
 def test_a_stream_stays_balanced_when_its_hot_key_changes(spark, tmp_path, request):
-    """One batch after the change at the latest, with every row once."""
-    # Through Spark Connect the steps of a micro-batch cannot be seen, so the salt has to be named.
+    """The balance is restored one batch after the change, and every row arrives once."""
+    # Spark Connect does not show how a micro-batch is computed, so the salt has to be named.
     salt = ["id"] if request.config.getoption("--connect") else None
     for batch, hot in enumerate(["red", "red", "blue", "blue"]):
         there = tmp_path / "read" / f"batch {batch}.parquet"
@@ -91,11 +91,11 @@ def test_a_stream_stays_balanced_when_its_hot_key_changes(spark, tmp_path, reque
     assert sorted(written["id"]) == list(range(4 * ROWS))
     sizes = written.groupby(["batch", "worker"]).size().groupby("batch").max() * WORKERS / ROWS
     assert sizes[[0, 1, 3]].max() < 1.05
-    assert sizes[2] > 1.5  # nobody could know
+    assert sizes[2] > 1.5  # the first batch with the new hot key
 
 
 def jobs(spark, group, call):
-    """How many jobs Spark runs for a call."""
+    """Return the number of jobs that Spark runs for a call."""
     spark.sparkContext.setJobGroup(group, group)
     try:
         call()
@@ -105,8 +105,8 @@ def jobs(spark, group, call):
 
 
 @pytest.mark.classic_only(reason="it counts jobs through the SparkContext")
-def test_after_the_first_batch_there_are_no_more_jobs_than_without(spark, warm):
-    """Counts are taken from the rows as they flow."""
+def test_after_the_first_batch_a_balancer_needs_no_extra_jobs(spark, warm):
+    """Spark counts the rows while it moves them."""
     batch = rows(spark, "hot")
     plain = batch.repartition(WORKERS, "page")
     assert warm.plan.splits
@@ -118,17 +118,17 @@ def test_after_the_first_batch_there_are_no_more_jobs_than_without(spark, warm):
 
 @pytest.mark.parametrize("buckets", [4, 333, 8192])
 def test_counts_are_exact(spark, buckets):
-    """By the sketch as by a pass of its own; also for null keys, and whatever their number."""
+    """The sketch gives the counts of a separate pass, also for null keys and few buckets."""
     key = "if(id % 5 = 0, null, id * id) AS page"
     batch = spark.range(3_000).selectExpr(key, "id")
     balancer = Balancer("page", workers=WORKERS, routing=sy.Balance(buckets=buckets, decay=0))
     balancer.repartition(batch.where("id < 10"))
     expected = bucket_counts(batch, Key(("page",), buckets)).tolist()
-    assert expected == taught(balancer, batch).tolist()
+    assert expected == learned_counts(balancer, batch).tolist()
 
 
 def test_several_actions_count_once(spark, warm):
-    """Spark keeps what the first has seen; the shuffle makes it see everything."""
+    """Spark keeps the counts of the first action, and its shuffle reads all rows."""
     batch = rows(spark, "other", number=3_000)
     balanced = warm.repartition(batch)
     assert 1 == len(balanced.limit(1).collect())
@@ -138,7 +138,7 @@ def test_several_actions_count_once(spark, warm):
 
 
 def test_a_cached_batch_is_counted_once(spark, warm):
-    """Of the frame that the balancer gives, as of the one that it gets."""
+    """The batch may be cached before and after the balancer."""
     batch = rows(spark, "other", number=3_000).cache()
     balanced = warm.repartition(batch).cache()
     assert 3_000 == balanced.count() == balanced.count()
@@ -148,8 +148,8 @@ def test_a_cached_batch_is_counted_once(spark, warm):
     batch.unpersist()
 
 
-def test_the_balance_follows_the_plan_and_rows_are_the_same(spark, warm):
-    """Also in a batch that is only observed."""
+def test_a_balanced_batch_has_the_same_rows_in_equal_partitions(spark, warm):
+    """This also holds for a batch that is counted while it moves."""
     batch = rows(spark, "hot", ROWS)
     balanced = warm.repartition(batch)
     assert batch.schema == balanced.schema
@@ -170,8 +170,8 @@ def test_capacities_and_salts_are_followed(spark):
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_batch_that_fails_or_never_runs_teaches_nothing(spark, warm):
-    """The next one is planned from what is known."""
+def test_a_batch_that_fails_or_never_runs_does_not_change_the_plan(spark, warm):
+    """The next batch is planned from earlier counts."""
     before = warm.plan
     broken = rows(spark, "other").withColumn("id", F.raise_error(F.lit("broken")).cast("long"))
     with pytest.raises(PySparkException, match="broken"):
@@ -186,8 +186,8 @@ def test_a_batch_that_fails_or_never_runs_teaches_nothing(spark, warm):
 
 
 @pytest.mark.usefixtures("impatient")
-def test_batches_without_an_action_leave_nothing_behind(spark, warm):
-    """No thread and no descriptor waits for their counts; a batch with an action is counted."""
+def test_batches_without_an_action_leak_no_threads_or_descriptors(spark, warm):
+    """A later batch with an action is counted."""
 
     def held():
         return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
@@ -200,12 +200,12 @@ def test_batches_without_an_action_leave_nothing_behind(spark, warm):
         warm.repartition(batch)
     until(lambda: held()[0] <= threads)
     assert held()[1] <= descriptors
-    assert 3_000 == taught(warm, rows(spark, "other", number=3_000)).sum()
+    assert 3_000 == learned_counts(warm, rows(spark, "other", number=3_000)).sum()
 
 
 @pytest.mark.usefixtures("impatient")
-def test_an_empty_batch_changes_nothing(spark):
-    """At the beginning there is still nothing known after it; later the plan stays."""
+def test_an_empty_batch_does_not_change_the_plan(spark):
+    """This holds for the first batch and for later ones."""
     empty = rows(spark, "hot").where("id < 0")
     balancer = Balancer("page", workers=WORKERS, salt=["id"])
     write(balancer.repartition(empty))
@@ -213,21 +213,21 @@ def test_an_empty_batch_changes_nothing(spark):
     balancer.repartition(rows(spark, "hot"))
     before = balancer.plan
     assert before.splits
-    for nothing in (empty, spark.createDataFrame([], empty.schema)):
-        assert 0 == balancer.repartition(nothing).count()
+    for no_rows in (empty, spark.createDataFrame([], empty.schema)):
+        assert 0 == balancer.repartition(no_rows).count()
     balancer.repartition(empty)
     assert before is balancer.plan
 
 
-def test_a_balancer_can_be_sent_elsewhere(spark, warm):
-    """New, or with a plan; what is being observed stays here."""
+def test_a_balancer_can_be_pickled(spark, warm):
+    """A copy keeps the plan, but not a pending observation."""
     fresh = pickle.loads(pickle.dumps(Balancer("page", workers=WORKERS)))
     batch = rows(spark, "other")
     assert largest(fresh.repartition(batch)) < 1.05
     write(warm.repartition(batch))
     copy = pickle.loads(pickle.dumps(warm))
     assert warm.plan == copy.plan
-    assert ROWS == taught(copy, batch).sum()
+    assert ROWS == learned_counts(copy, batch).sum()
     assert largest(copy.repartition(batch)) < 1.05
 
 
@@ -235,10 +235,10 @@ def test_a_balancer_can_be_sent_elsewhere(spark, warm):
     ("arguments", "error", "sentence"),
     [
         ({"key": []}, ValueError, "key needs at least one column, got none"),
-        ({"key": [3]}, TypeError, "key must be names of columns, got 3"),
-        ({"key": [["page", "id"]]}, TypeError, "key: name the columns one by one, 'page', 'id'"),
+        ({"key": [3]}, TypeError, "key must be column names, got 3"),
+        ({"key": [["page", "id"]]}, TypeError, "key: pass the columns one by one, 'page', 'id'"),
         ({"salt": []}, ValueError, "salt needs at least one column, got none"),
-        ({"salt": "id"}, TypeError, "salt must be a list of names of columns, got 'id'"),
+        ({"salt": "id"}, TypeError, "salt must be a list of column names, got 'id'"),
         ({"workers": 0}, ValueError, "workers must be a whole number, at least 1, got 0"),
         ({"routing": sy.Balance(buckets=3)}, ValueError, "buckets must be at least the number of"),
         ({"routing": sy.Planner(4).plan}, ValueError, "pass a Balance, not a RoutingPlan"),
@@ -246,26 +246,26 @@ def test_a_balancer_can_be_sent_elsewhere(spark, warm):
         ({"capacities": [1]}, ValueError, "capacities must be one number for each of 4"),
     ],
 )
-def test_bad_settings_get_a_sentence(arguments, error, sentence):
-    """Before there is any batch."""
+def test_bad_settings_get_one_sentence(arguments, error, sentence):
+    """The constructor raises the error."""
     settings = {"workers": WORKERS} | arguments
     with pytest.raises(error, match=sentence):
         Balancer(*settings.pop("key", ["page"]), **settings)
 
 
-def test_bad_batches_get_a_sentence(spark, warm):
-    """Before any job starts, and the same before and after the first batch."""
+def test_bad_batches_get_one_sentence(spark, warm):
+    """The error comes before any job starts, for the first batch and for later ones."""
     batch = rows(spark, "hot")
     stream = spark.readStream.format("rate").load()
     for balancer in (Balancer("page", workers=WORKERS), warm):
         for frame, sentence in [
             (
                 batch.withColumn("page", F.create_map("id", "id")),
-                "key: column 'page' is map<bigint,bigint>, which has no hash",
+                "key: column 'page' is map<bigint,bigint>, which Spark cannot hash",
             ),
             (batch.drop("page"), "key: there is no column 'page'; the columns are id"),
             (batch.join(batch, "page"), "more than one column named id; rename them first"),
-            (stream, "takes the batches of a stream, not the stream: call repartition in the"),
+            (stream, "batch must be a micro-batch, got a streaming DataFrame; call repartition in"),
         ]:
             with pytest.raises(ValueError, match=sentence):
                 balancer.repartition(frame)
@@ -273,10 +273,10 @@ def test_bad_batches_get_a_sentence(spark, warm):
         Balancer("page", workers=WORKERS, salt=["offset"]).repartition(batch)
 
 
-def test_an_unknown_form_of_sketch_is_refused():
-    """Rather than to plan from numbers that mean something else."""
+def test_an_unknown_sketch_format_is_refused():
+    """The balancer does not plan from numbers that it cannot interpret."""
     table = np.arange(4).astype(">i8").tobytes()
     assert [0, 1, 2, 3] == module._decoded(struct.pack(">iqiiq", 1, 6, 1, 4, 1) + table, 4).tolist()
     for header in [(2, 6, 1, 4, 1), (1, 6, 2, 4, 1), (1, 6, 1, 5, 1), (1, 6, 1, 4, 7)]:
-        with pytest.raises(RuntimeError, match="writes count-min sketches in another way"):
+        with pytest.raises(RuntimeError, match="writes count-min sketches in a format that"):
             module._decoded(struct.pack(">iqiiq", *header) + table, 4)

@@ -1,4 +1,4 @@
-"""Real executors: one of them is killed in the middle, and none of them knows this package."""
+"""Results on real executors are exact if one is killed, or if this package is not installed."""
 
 import json
 import os
@@ -19,7 +19,7 @@ ROW_BY_ROW = ["repartition", "map_arrow", "map_arrow_on_files", "whole_light_key
 WORK = [*ROW_BY_ROW, "aggregate", "join"]
 
 
-# Every kind of step before one operation, and every operation behind one kind of step.
+# Every step before one operation, and one step before every operation.
 UNSTEADY = [
     *(f"{steps}.repartition" for steps in ("sums", "firsts", "lists", "newest", "numbered")),
     *(
@@ -34,24 +34,24 @@ UNSTEADY = [
 
 
 def on_cluster(folder, names, how="calm", python=sys.executable):
-    """What the operations give on a cluster of its own."""
+    """Return the results of operations on a new cluster."""
     command = [sys.executable, "-m", "tests.spark.on_cluster", ",".join(names), how, str(folder)]
     env = {**os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": sys.executable}
-    most = 2 * PATIENCE  # for ten operations, each with a killed executor
+    timeout = 2 * PATIENCE  # for ten operations, each with a killed executor
     ran = subprocess.run(
-        command, env=env, capture_output=True, text=True, timeout=most, check=False
+        command, env=env, capture_output=True, text=True, timeout=timeout, check=False
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
     return json.loads((folder / "results.json").read_text())
 
 
 def truth():
-    """The rows that every operation gets."""
+    """Return the rows that every operation gets."""
     return [["hot" if i % 2 == 0 else str(i % 50), i] for i in range(ROWS)]
 
 
 def check(results):
-    """The exact rows, by their ids: a count alone would not notice the damage."""
+    """Compare the exact rows; a count alone would not show lost and duplicate rows."""
     rows = sorted(truth())
     for name in ROW_BY_ROW:
         assert results[name] == rows, name
@@ -62,29 +62,29 @@ def check(results):
     assert results["aggregate"] == sorted([p, len(ids), sum(ids)] for p, ids in by_page.items())
 
 
-def test_a_killed_executor_changes_nothing(tmp_path):
-    """Its shuffle files are lost, rows arrive in another order, and every id is there once."""
+def test_a_killed_executor_does_not_change_results(tmp_path):
+    """Its shuffle files are lost, rows arrive in another order, and every id occurs once."""
     results = on_cluster(
         tmp_path, [*WORK, "scheme", "map_arrow_on_large_files", "by_position"], "kill"
     )
     check(results)
     assert results["scheme"] == results["repartition"]
     assert results["map_arrow_on_large_files"] == [[LARGE, 1, LARGE * (LARGE - 1) // 2]]
-    # The damage is real: who routes by position has as many rows as before, and not the same.
+    # Routing by position gives the right number of rows, but not the right rows.
     assert len(results["by_position"]) == ROWS
     assert results["by_position"] != results["repartition"]
 
 
-def test_what_differs_from_run_to_run_does_not_decide_where_rows_go(tmp_path):
-    """Behind steps whose results depend on the order of rows every id is there once, too."""
+def test_values_that_change_in_a_retry_do_not_route_rows(tmp_path):
+    """Every id occurs once, also after steps whose results depend on the order of rows."""
     results = on_cluster(tmp_path, UNSTEADY, "kill")
     aggregated = results.pop("duplicates.aggregate")
     wrong = {}
     for name, rows in results.items():
         ids = Counter(row[1] for row in rows)
-        lost, more = ROWS - len(ids), sum(ids.values()) - len(ids)
-        if (lost, more) != (0, 0):
-            wrong[name] = (lost, more)
+        lost, duplicate = ROWS - len(ids), sum(ids.values()) - len(ids)
+        if (lost, duplicate) != (0, 0):
+            wrong[name] = (lost, duplicate)
     assert wrong == {}
     by_page = {}
     for page, i in truth():
@@ -93,7 +93,7 @@ def test_what_differs_from_run_to_run_does_not_decide_where_rows_go(tmp_path):
 
 
 def test_executors_need_not_have_this_package(tmp_path):
-    """A Python with everything in it but steelyard does the work."""
+    """A Python installation with all packages but steelyard gives the same results."""
     packages = tmp_path / "packages"
     packages.mkdir()
     for path in Path(sysconfig.get_path("purelib")).iterdir():

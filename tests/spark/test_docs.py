@@ -1,4 +1,4 @@
-"""What the documentation shows works as it stands."""
+"""The code blocks of the documentation run."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.spark.streaming.running import kept
     "page", [*BATCH, *(pytest.param(page, marks=pytest.mark.streaming) for page in STREAMS)]
 )
 def test_the_guides_run(spark, tmp_path, capsys, page):
-    """Block after block, in one run."""
+    """All blocks of a page run in order, in one namespace."""
     with kept(spark, STATE_IN_ROCKSDB):
         ran = run_python(page, {"__name__": "guide", "spark": spark, "folder": tmp_path})
     assert ran > 2 or page == "README.md"

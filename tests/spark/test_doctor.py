@@ -1,4 +1,4 @@
-"""The doctor on Spark: exact counts in one pass, and what the command line shows of them."""
+"""The doctor counts exactly on Spark, in one pass, and the command line shows the counts."""
 
 import json
 import re
@@ -21,7 +21,7 @@ ODD = ["[bold]red[/bold]", "<script>alert(1)</script>", "two\nlines", "$x$", "æ—
 
 @pytest.fixture(scope="module")
 def rows():
-    """Skewed keys, a null and odd ones among them, with a value and a time."""
+    """Return rows with skewed keys, among them null and odd ones, a value and a time."""
     rng = np.random.default_rng(0)
     numbers = np.minimum(rng.zipf(1.5, 5000), 400)
     keys = [ODD[n - 1] if n <= len(ODD) else f"key {n}" for n in numbers.tolist()]
@@ -30,13 +30,13 @@ def rows():
 
 @pytest.fixture(scope="module")
 def frame(spark, rows):
-    """The same as a frame of a few parts."""
+    """Return the rows as a frame with three partitions."""
     return spark.createDataFrame(rows, "page string, visit long, at long").repartition(3)
 
 
 @pytest.fixture(scope="module")
 def parquet(frame, tmp_path_factory):
-    """The same in a file."""
+    """Return a folder of Parquet files with the rows."""
     path = tmp_path_factory.mktemp("doctor") / "visits.parquet"
     frame.write.parquet(str(path))
     return path
@@ -48,8 +48,8 @@ def doctor(*arguments):
     )
 
 
-def test_counts_are_those_of_a_counter(frame, rows):
-    """Messages, keys, the hottest ones and how many keys have how many: exact, nulls too."""
+def test_counts_equal_those_of_a_python_counter(frame, rows):
+    """Messages, keys, hot keys and the distribution of counts are exact, also for nulls."""
     plain = Counter(key for key, _, _ in rows)
     counts = key_counts(frame, ("page",), workers=5)
     assert (len(rows), len(plain)) == (counts.messages, counts.keys)
@@ -62,8 +62,8 @@ def test_counts_are_those_of_a_counter(frame, rows):
     assert len(plain) == counts.keys_by_bucket.sum()
 
 
-def test_by_key_is_what_spark_would_do(frame):
-    """The parts told for key grouping are the partitions of Spark's own repartition."""
+def test_the_cost_of_key_grouping_is_that_of_sparks_repartition(frame):
+    """The largest share equals the largest partition of Spark's repartition."""
     found = sy.doctor.examine(frame, "page", 5)
     real = frame.repartition(5, "page").groupBy(F.spark_partition_id()).count().collect()
     assert found.costs[0].largest_share == max(size for _, size in real) / found.messages
@@ -73,7 +73,7 @@ def test_by_key_is_what_spark_would_do(frame):
 
 @pytest.mark.classic_only(reason="Python workers there write elsewhere")
 def test_the_rows_are_read_once(spark, tmp_path):
-    """However much is asked of them."""
+    """One pass over the rows gives all counts."""
     folder = str(tmp_path)
 
     def mark(batches):
@@ -88,7 +88,7 @@ def test_the_rows_are_read_once(spark, tmp_path):
 
 
 def test_several_and_nested_columns_are_keys(spark):
-    """Also of other types than text; the code makes a column of a field."""
+    """Keys may have other types than text; the advice turns a field into a column."""
     rows = spark.range(1000).selectExpr(
         "named_struct('id', id % 10, 'name', if(id < 500, 'a', null)) AS user",
         "date'2020-01-01' AS `a.b`",
@@ -100,8 +100,8 @@ def test_several_and_nested_columns_are_keys(spark):
     assert 'df.withColumn("user_id", F.col("user.id"))' in found.advice.code
 
 
-def test_null_keys_are_told(spark):
-    """Also those of which only a column is null."""
+def test_null_keys_are_reported(spark):
+    """Keys with one null column are reported, too."""
     rows = spark.range(1000).selectExpr(
         "if(id < 700, null, id) AS page", "'de' AS region", "string(null) AS nothing"
     )
@@ -121,7 +121,7 @@ def test_null_keys_are_told(spark):
 
 @pytest.mark.parametrize("kind", ["long", "double", "timestamp", "timestamp_ntz", "date", "string"])
 def test_times_of_any_kind_are_understood(spark, kind):
-    """Numbers, timestamps with and without a zone, dates, and texts of any of these."""
+    """Times are numbers, timestamps with or without a zone, dates, or text of any of these."""
     day = "timestamp_seconds(1700000000 + id * 86400)"
     at = {
         "long": "1700000000 + id * 86400",
@@ -152,38 +152,38 @@ def test_times_of_any_kind_are_understood(spark, kind):
         ({"work": "play"}, "work must be one of python, aggregate, join, write, stream"),
     ],
 )
-def test_bad_arguments_get_a_sentence(frame, arguments, sentence):
-    """Before anything is counted."""
+def test_bad_arguments_get_one_sentence(frame, arguments, sentence):
+    """The error comes before the rows are counted."""
     with pytest.raises(ValueError, match=sentence):
         sy.doctor.examine(frame, **{"key": "page", "workers": 2, **arguments})
 
 
-def test_what_cannot_be_examined_is_refused(spark, frame):
-    """An empty frame, a stream, keys without a hash, times that are none."""
+def test_frames_that_cannot_be_examined_are_refused(spark, frame):
+    """An empty frame, a stream, keys that cannot be hashed and invalid times are refused."""
     with pytest.raises(ValueError, match="nothing to examine: the data has no rows"):
         sy.doctor.examine(frame.where("false"), "page", 2)
     stream = spark.readStream.format("rate").load()
-    with pytest.raises(ValueError, match="a stream has no end"):
+    with pytest.raises(ValueError, match="frame is a stream, which has no end"):
         sy.doctor.examine(stream, "value", 2)
-    with pytest.raises(ValueError, match=r"is map<.*>, which has no hash"):
+    with pytest.raises(ValueError, match=r"is map<.*>, which Spark cannot hash"):
         sy.doctor.examine(spark.sql("SELECT map('a', 1) AS m"), "m", 2)
     with pytest.raises(ValueError, match="time: column 'b' must hold times, dates or numbers"):
         sy.doctor.examine(spark.sql("SELECT 1 AS a, true AS b"), "a", 2, time="b")
 
 
-def test_the_command_tells_all_on_a_terminal(parquet, rows):
-    """Questions, answers and odd keys as text, no wider than 80 columns."""
+def test_the_command_shows_the_whole_report_on_a_terminal(parquet, rows):
+    """Questions, answers and odd keys are plain text, at most 80 columns wide."""
     shown = doctor(parquet, "--key", "page", "--workers", "8", "--time", "at")
     assert shown.exit_code == 0, shown.output
-    told = ("visits.parquet by page", "5,000 messages", "Do the hot keys change?", "on 8 workers?")
-    for words in (*told, "[bold]red[/bold]", r"two\nlines", "(null)", "sy.group_by(df"):
+    parts = ("visits.parquet by page", "5,000 messages", "Do the hot keys change?", "on 8 workers?")
+    for words in (*parts, "[bold]red[/bold]", r"two\nlines", "(null)", "sy.group_by(df"):
         assert words in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "json", "table"])
-def test_json_is_all_that_is_printed(spark, frame, parquet, rows, tmp_path, kind):
-    """From any source: exact numbers, ready for a program."""
+def test_with_json_the_command_prints_only_json(spark, frame, parquet, rows, tmp_path, kind):
+    """The numbers are exact for every kind of source."""
     plain = Counter(key for key, _, _ in rows)
     source = parquet
     if kind in ("csv", "json"):
@@ -197,14 +197,14 @@ def test_json_is_all_that_is_printed(spark, frame, parquet, rows, tmp_path, kind
     arguments = ["--key", "page", "--json", *more]
     shown = doctor(source, *arguments)
     assert shown.exit_code == 0, shown.output
-    told = json.loads(shown.stdout)
-    assert (sum(plain.values()), len(plain)) == (told["messages"], told["keys"])
-    assert max(plain.values()) / sum(plain.values()) == told["p1"]
-    assert {hot["key"]: hot["messages"] for hot in told["top"]}.items() <= plain.items()
+    found = json.loads(shown.stdout)
+    assert (sum(plain.values()), len(plain)) == (found["messages"], found["keys"])
+    assert max(plain.values()) / sum(plain.values()) == found["p1"]
+    assert {hot["key"]: hot["messages"] for hot in found["top"]}.items() <= plain.items()
 
 
 def test_the_page_is_one_file_in_which_keys_are_text(parquet, tmp_path):
-    """Nothing is fetched, nothing is run, and all figures are there."""
+    """The page loads nothing, runs no scripts of keys, and has all figures."""
     page = tmp_path / "visits.html"
     shown = doctor(parquet, "--key", "page", "--time", "at", "--capacities",
                    "2,1,1", "--workers", "3", "--html", page)  # fmt: skip
@@ -236,7 +236,7 @@ def test_the_page_is_one_file_in_which_keys_are_text(parquet, tmp_path):
             "the folder of 'no/x.html' does not exist",
         ),
         (["README.md", "--key", "k"], "'README.md' cannot be read"),
-        (["README.md", "--key", "k"], "it was taken for Parquet: say with --source what it is"),
+        (["README.md", "--key", "k"], "format parquet is a guess: pass the format with --source"),
         ([], "data must be a file, a folder or a table to examine, as in: steelyard doctor"),
         (["--key", "k"], "data must be a file, a folder or a table to examine"),
         (["a.csv", "b.csv", "--key", "k"], "name their folder, or a pattern in quotes"),
@@ -249,8 +249,8 @@ def test_the_page_is_one_file_in_which_keys_are_text(parquet, tmp_path):
         (["--topic", "t", "--servers", "s", "--messages", "0"], "messages must be a whole number"),
     ],
 )
-def test_bad_commands_get_a_sentence(spark, arguments, sentence, monkeypatch):
-    """One, exit code 2, and no traceback."""
+def test_bad_commands_get_one_sentence(spark, arguments, sentence, monkeypatch):
+    """The exit code is 2, and there is no traceback."""
     monkeypatch.setenv("COLUMNS", "300")
     result = CliRunner().invoke(app, ["doctor", *arguments])
     assert result.exit_code == 2, result.output
@@ -258,7 +258,7 @@ def test_bad_commands_get_a_sentence(spark, arguments, sentence, monkeypatch):
 
 
 def test_a_folder_without_data_is_refused(tmp_path):
-    """Before Spark starts; what Spark would not read is no data."""
+    """The error comes before Spark starts; files that Spark skips do not count as data."""
     (tmp_path / "_SUCCESS").touch()
     result = doctor(tmp_path, "--key", "page")
     assert result.exit_code == 2, result.output
@@ -266,7 +266,7 @@ def test_a_folder_without_data_is_refused(tmp_path):
 
 
 def test_a_pattern_names_several_files(spark, tmp_path):
-    """As Spark reads it."""
+    """Spark reads all files that match the pattern."""
     for name in ("a.csv", "b.csv", "c.txt"):
         (tmp_path / name).write_text("page\nhome\nnews\n", "utf-8")
     result = doctor(tmp_path / "*.csv", "--key", "page", "--json")
@@ -278,8 +278,8 @@ def test_a_pattern_names_several_files(spark, tmp_path):
     ("kind", "text"),
     [("json", '{"page": "home"}\nno json\n'), ("csv", 'page,visit\nhome,1\n"two\nlines",2\n')],
 )
-def test_malformed_lines_are_never_taken_for_null_keys(spark, tmp_path, kind, text):
-    """A line that is no JSON, or half a line of CSV, stops the doctor, with what Spark says."""
+def test_malformed_lines_are_not_counted_as_null_keys(spark, tmp_path, kind, text):
+    """An invalid line of JSON or CSV stops the doctor with the message of Spark."""
     path = tmp_path / f"visits.{kind}"
     path.write_text(text, "utf-8")
     result = doctor(path, "--key", "page")
@@ -287,8 +287,8 @@ def test_malformed_lines_are_never_taken_for_null_keys(spark, tmp_path, kind, te
     assert "alformed" in result.output
 
 
-def test_names_tell_what_files_are(tmp_path):
-    """Packed ones too, and those in a folder."""
+def test_the_format_follows_from_the_file_name(tmp_path):
+    """This holds for compressed files and for files in a folder, too."""
     (tmp_path / "part-0.jsonl").write_text("{}\n", "utf-8")
     assert ("json", "csv", "json") == (
         kind_of(str(tmp_path)), kind_of("x.TSV.gz"), kind_of("visits.ndjson/"))  # fmt: skip

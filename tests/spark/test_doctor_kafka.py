@@ -1,4 +1,4 @@
-"""The doctor on a topic, with a real broker."""
+"""The doctor examines a topic of a real broker."""
 
 import json
 import os
@@ -27,8 +27,8 @@ with session("produce", "local[2]", {"spark.jars": jars}) as spark:
 """
 
 
-def test_a_topic_is_sampled_as_it_is(tmp_path):
-    """All of a short one, null keys too; of a longer one as much of each partition as it has."""
+def test_a_sample_of_a_topic_is_representative(tmp_path):
+    """A short topic is read whole; a sample of a longer one has the same fraction of hot keys."""
     port = str(free_port())
     where = ("--folder", str(tmp_path / "broker"))
     servers, jars = kafka("start", *where, "--port", port), kafka("jars")
@@ -43,9 +43,9 @@ def test_a_topic_is_sampled_as_it_is(tmp_path):
         return ran.stdout
 
     def examined(*more):
-        told = ["--servers", servers, "--topic", "words", "--jars", jars, "--json"]
-        run_here = ["-m", "steelyard.cli", "doctor", "--source", "kafka", "--master", "local[2]"]
-        return json.loads(run(*run_here, *told, *more))
+        options = ["--servers", servers, "--topic", "words", "--jars", jars, "--json"]
+        command = ["-m", "steelyard.cli", "doctor", "--source", "kafka", "--master", "local[2]"]
+        return json.loads(run(*command, *options, *more))
 
     try:
         kafka("topic", "words", *where)

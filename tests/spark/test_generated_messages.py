@@ -1,4 +1,4 @@
-"""Data sets made on Spark are those made in one place."""
+"""Data sets that are generated on Spark equal those that are generated without it."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from steelyard.spark.generated_messages import messages, write
 
 @pytest.mark.parametrize("partitions", [1, 3, 7])
 def test_messages_are_the_same_for_any_number_of_partitions(spark, partitions):
-    """Numbers, times and keys, message by message."""
+    """Every message has the same number, time and key."""
     stream = datasets.named("wp", fraction=0.002, seed=5)
     rows = messages(spark, stream, partitions).toArrow().sort_by("message").to_pydict()
     whole = stream.part(0, stream.messages)
@@ -17,8 +17,8 @@ def test_messages_are_the_same_for_any_number_of_partitions(spark, partitions):
     assert rows["key"] == stream.key_names(whole.keys).to_pylist()
 
 
-def test_what_is_there_is_not_overwritten(spark, tmp_path):
-    """A second write to the same folder is refused by Spark, and the first stays."""
+def test_existing_data_is_not_overwritten(spark, tmp_path):
+    """Spark refuses a second write to the same folder, and the first data stays."""
     stream = datasets.named("zf", fraction=1e-5)
     write(spark, stream, str(tmp_path / "zf"), partitions=2)
     with pytest.raises(Exception, match="PATH_ALREADY_EXISTS"):

@@ -1,4 +1,4 @@
-"""Python work and mergeable aggregates on balanced workers."""
+"""`group_by` runs Python functions and mergeable aggregators on balanced workers."""
 
 import datetime
 import decimal
@@ -19,14 +19,14 @@ ROWS = 40_000
 
 @pytest.fixture(scope="module")
 def skewed(spark):
-    """Half of the rows have one key, the others 2,000; straight from a scan."""
+    """Return rows of a scan: half of them have one key, the others one of 2,000."""
     hot = F.when(F.col("id") % 2 == 0, F.lit("hot"))
     key = hot.otherwise(F.concat(F.lit("page "), (F.col("id") * 7919 % 2000).cast("string")))
     return spark.range(0, ROWS, 1, 3).select(key.alias("page"), "id")
 
 
 def sizes(table):
-    """What a worker that counts its rows says."""
+    """Return the number of rows and their ids."""
     return pa.table({"rows": [table.num_rows], "ids": [table["id"].to_pylist()]})
 
 
@@ -34,7 +34,7 @@ SIZES = "rows long, ids array<long>"
 
 
 def worked(grouped):
-    """Ids by worker task, checked: every id once."""
+    """Return the ids of each task; check that every id occurs once."""
     found = grouped.map_arrow(sizes, SIZES).select("rows", "ids", F.spark_partition_id()).collect()
     by_task = {}
     for rows, ids, task in found:
@@ -46,15 +46,15 @@ def worked(grouped):
 
 @pytest.mark.parametrize("shuffled", [False, True], ids=["scan", "shuffle"])
 def test_workers_get_equal_parts(skewed, shuffled):
-    """Planned while it is read, or counted before: nobody has more than 3 % above his share."""
+    """No worker has more than 3 % above its share, with a plan per read or of all rows."""
     frame = skewed.repartition(2) if shuffled else skewed
     by_task = worked(sy.group_by(frame, "page", workers=4))
     assert len(by_task) == 4
     assert max(map(len, by_task.values())) <= 1.03 * ROWS / 4
 
 
-def test_a_plan_a_weight_and_capacities_decide(skewed):
-    """As in `repartition`: what is given is followed."""
+def test_plans_weights_and_capacities_are_followed(skewed):
+    """They have the same effect as in `repartition`."""
     plan = sy.plan(skewed, "page", workers=3, capacities=[2, 1, 1])
     by_task = worked(sy.group_by(skewed, "page", workers=3, routing=plan))
     assert len(by_task[0]) == pytest.approx(ROWS / 2, rel=0.03)
@@ -68,17 +68,17 @@ def test_a_plan_a_weight_and_capacities_decide(skewed):
 
 @pytest.mark.parametrize("name", ["porc", "pkg"])
 def test_a_scheme_routes_in_every_source(skewed, name):
-    """The paper's sources on Spark; two choices of a key leave the hot one on two workers."""
+    """Source tasks route like the paper's sources; PKG leaves the hot key on two workers."""
     by_task = worked(sy.group_by(skewed, "page", workers=4, routing=sy.schemes.named(name)))
-    most = max(map(len, by_task.values()))
+    largest = max(map(len, by_task.values()))
     if name == "porc":
-        assert most <= 1.05 * ROWS / 4
+        assert largest <= 1.05 * ROWS / 4
     else:
-        assert most >= ROWS / 4
+        assert largest >= ROWS / 4
 
 
 def test_light_keys_stay_whole(skewed):
-    """The hot key is listed; every other is in one table of one task."""
+    """The hot key is listed; every other key is in one table of one task."""
     for frame in (skewed, skewed.repartition(2)):
         grouped = sy.group_by(frame, "page", workers=4, whole_light_keys=True)
         assert [("hot",)] == [tuple(row) for row in grouped.hot_keys]
@@ -94,8 +94,8 @@ def test_light_keys_stay_whole(skewed):
         assert max(map(len, worked(grouped).values())) <= 1.05 * ROWS / 4
 
 
-def test_light_keys_of_one_bucket_are_told_apart(spark):
-    """With few buckets hot and light keys share them; only the hot ones are split."""
+def test_light_keys_stay_whole_in_the_bucket_of_a_hot_key(spark):
+    """With few buckets, hot and light keys share them; only hot keys are split."""
     frame = spark.range(0, ROWS, 1, 2).selectExpr(
         "if(id % 2 = 0, -1, if(id % 4 = 1, -2, id % 16)) AS page", "id"
     )
@@ -106,25 +106,25 @@ def test_light_keys_of_one_bucket_are_told_apart(spark):
     keys = grouped.map_arrow(lambda t: pa.table({"page": t["page"].unique()}), "page long")
     counts = {row["page"]: row["count"] for row in keys.groupBy("page").count().collect()}
     assert all((n > 1) == (page < 0) for page, n in counts.items())
-    nothing_hot = sy.group_by(spark.range(100), "id", workers=2, whole_light_keys=True)
-    assert [] == nothing_hot.hot_keys
+    uniform = sy.group_by(spark.range(100), "id", workers=2, whole_light_keys=True)
+    assert [] == uniform.hot_keys
 
 
-def test_aggregates_are_sparks_own(skewed):
-    """Counts, sums, means, extremes: the same table as `groupBy`, names included."""
+def test_aggregates_equal_those_of_spark(skewed):
+    """Counts, sums, means and extremes have the names, types and values of `groupBy`."""
     ours = sy.group_by(skewed, "page", workers=3).aggregate(
         sy.Count(), sy.Sum("id"), sy.Mean("id"), sy.Min("id"), sy.Max("id")
     )
-    spark_way = skewed.groupBy("page").agg(
+    sparks = skewed.groupBy("page").agg(
         F.count("*").alias("count"), F.sum("id"), F.avg("id"), F.min("id"), F.max("id")
     )
-    assert ours.columns == spark_way.columns
-    assert [f.dataType for f in ours.schema] == [f.dataType for f in spark_way.schema]
-    assert sorted(ours.collect()) == sorted(spark_way.collect())
+    assert ours.columns == sparks.columns
+    assert [f.dataType for f in ours.schema] == [f.dataType for f in sparks.schema]
+    assert sorted(ours.collect()) == sorted(sparks.collect())
 
 
-def test_sketches_and_own_aggregators_merge(skewed):
-    """What Spark has no name for: a sketch, a set, and a class of the user's."""
+def test_sketches_and_user_aggregators_merge(skewed):
+    """A sketch, a set and a user-defined aggregator give the right results."""
     small = skewed.where("id < 4000").repartition(2)
     ours = sy.group_by(small, "page", workers=2).aggregate(
         sy.ApproxDistinct("id"), sy.CollectSet("id"), Longest("page")
@@ -136,29 +136,29 @@ def test_sketches_and_own_aggregators_merge(skewed):
 
 
 class Longest(sy.Aggregator):
-    """A user's own."""
+    """A user-defined aggregator: the length of the longest text."""
 
     function = "longest"
 
     def state(self, schema):
-        """One number."""
+        """Return the type of the state."""
         return {"length": pa.int64()}
 
     def add(self, batch, groups):
-        """The longest of each group."""
+        """Return the largest length of each group."""
         lengths = pc.utf8_length(batch.column(self.column)).cast(pa.int64())
         return [groups.reduce(lengths, "max")]
 
     def merge(self, states, groups):
-        """The longest of the longest."""
+        """Return the largest of several states."""
         return [groups.reduce(states[0], "max")]
 
     def result(self, states):
-        """As it is."""
+        """Return the state."""
         return states[0]
 
     def result_type(self, schema):
-        """A length."""
+        """Return the type of the result."""
         return pa.int64()
 
 
@@ -176,11 +176,11 @@ KINDS = "t string, n int, m timestamp_ntz, d decimal(5,2), b binary, f double"
 @given(rows=FRAMES, key=st.sampled_from([["t"], ["n"], ["m", "t"], ["d"], ["b", "n"], ["f"]]))
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
 def test_random_frames_aggregate_as_in_spark(spark, rows, key):
-    """Nulls, no rows, one row, NaN and both zeros, any plain type of key."""
+    """The results are those of Spark for nulls, empty frames, NaN, both zeros and any key type."""
     made = spark.createDataFrame(rows, KINDS)
     counted = made.repartition(2)
-    spark_way = made.groupBy(*key).agg(F.count("*").alias("count"), F.sum("n"), F.max("d"))
-    expected = sorted(map(repr, spark_way.collect()))
+    sparks = made.groupBy(*key).agg(F.count("*").alias("count"), F.sum("n"), F.max("d"))
+    expected = sorted(map(repr, sparks.collect()))
     with TemporaryDirectory() as folder:
         made.coalesce(1).write.mode("overwrite").parquet(folder)
         scanned = spark.read.parquet(folder)
@@ -189,12 +189,12 @@ def test_random_frames_aggregate_as_in_spark(spark, rows, key):
         for frame in (counted, scanned):
             grouped = sy.group_by(frame, *key, workers=2)
             ours = grouped.aggregate(sy.Count(), sy.Sum("n"), sy.Max("d"))
-            assert ours.schema.simpleString() == spark_way.schema.simpleString()
+            assert ours.schema.simpleString() == sparks.schema.simpleString()
             assert expected == sorted(map(repr, ours.collect()))
 
 
-def test_nested_values_are_carried(spark):
-    """A function gets every column as it was, maps and lists too."""
+def test_functions_get_nested_values(spark):
+    """A function gets every column unchanged, also maps and lists."""
     frame = spark.range(0, 100, 1, 2).selectExpr(
         "id % 3 AS k", "id", "array(id, null) AS l", "map('a', id) AS m", "struct(id AS x) AS s"
     )
@@ -204,19 +204,19 @@ def test_nested_values_are_carried(spark):
 
 
 def test_equal_rows_are_split_on_a_scan_and_warned_of_elsewhere(spark):
-    """Position tells them apart only where a task that is run again repeats it."""
+    """Rows are split by position only where a task retry repeats their order."""
     frame = spark.range(0, ROWS, 1, 2).selectExpr("'hot' AS page")
 
     def count(table):
         return pa.table({"rows": [table.num_rows]})
 
-    def most(grouped):
+    def largest(grouped):
         by_task = grouped.map_arrow(count, "rows long").groupBy(F.spark_partition_id()).sum("rows")
         return max(row[1] for row in by_task.collect())
 
-    assert most(sy.group_by(frame, "page", workers=4)) <= 1.02 * ROWS / 4
+    assert largest(sy.group_by(frame, "page", workers=4)) <= 1.02 * ROWS / 4
     with pytest.warns(UserWarning, match="name columns that differ with salt="):
-        assert most(sy.group_by(frame.repartition(2), "page", workers=4)) == ROWS
+        assert largest(sy.group_by(frame.repartition(2), "page", workers=4)) == ROWS
 
 
 @pytest.mark.parametrize(
@@ -225,9 +225,12 @@ def test_equal_rows_are_split_on_a_scan_and_warned_of_elsewhere(spark):
         (lambda f: sy.group_by(f, "nope", workers=2), "there is no column 'nope'"),
         (
             lambda f: sy.group_by(f.selectExpr("page COLLATE UTF8_LCASE AS p"), "p", workers=2),
-            "which may call different texts equal",
+            "whose equal values may have different hashes",
         ),
-        (lambda f: sy.group_by(f.selectExpr("map(1, 2) AS m"), "m", workers=2), "has no hash"),
+        (
+            lambda f: sy.group_by(f.selectExpr("map(1, 2) AS m"), "m", workers=2),
+            "which Spark cannot hash",
+        ),
         (lambda f: sy.group_by(f, "page", workers=2, weight="page"), "must hold numbers"),
         (
             lambda f: sy.group_by(f, "page", workers=2, routing=sy.Planner(2).plan, weight="id"),
@@ -235,7 +238,7 @@ def test_equal_rows_are_split_on_a_scan_and_warned_of_elsewhere(spark):
         ),
         (
             lambda f: sy.group_by(f.withColumn("__steelyard_bin", F.lit(1)), "page", workers=2),
-            "names that begin with __steelyard_ are in use",
+            "column names that begin with __steelyard_ are reserved",
         ),
         (
             lambda f: sy.group_by(f, "page", workers=4, tasks_per_worker=2, capacities=[1, 2]),
@@ -261,7 +264,7 @@ def test_equal_rows_are_split_on_a_scan_and_warned_of_elsewhere(spark):
             lambda f: sy.group_by(
                 f.repartition(2), "page", workers=2, routing=sy.schemes.named("porc")
             ),
-            "only rows read straight from files keep it",
+            "only rows that are read directly from files keep their order",
         ),
         (
             lambda f: sy.group_by(f, "page", workers=2, routing=sy.Planner(3).plan),
@@ -270,7 +273,7 @@ def test_equal_rows_are_split_on_a_scan_and_warned_of_elsewhere(spark):
     ],
 )
 def test_bad_arguments_get_one_sentence(skewed, make, sentence):
-    """Before any job starts."""
+    """The error comes before any job starts."""
     before = jobs(skewed)
     with pytest.raises(ValueError, match=sentence):
         make(skewed)
@@ -286,27 +289,27 @@ def test_bad_arguments_get_one_sentence(skewed, make, sentence):
     ],
 )
 def test_bad_aggregators_get_one_sentence(skewed, aggregators, sentence):
-    """Before a row is read; what Arrow makes of the columns is asked of a frame of none."""
+    """The error comes before a row is read."""
     with pytest.raises(ValueError, match=sentence):
         sy.group_by(skewed, "page", workers=2).aggregate(*aggregators)
 
 
 def jobs(frame):
-    """The jobs that have run so far, where Spark lets one ask."""
-    if not hasattr(frame, "_jdf"):  # Spark Connect does not
+    """Return the jobs that have run so far; an empty list on Spark Connect."""
+    if not hasattr(frame, "_jdf"):  # Spark Connect does not list jobs
         return []
     return frame.sparkSession.sparkContext.statusTracker().getJobIdsForGroup(None)
 
 
-def test_jobs_are_seen(skewed):
-    """The check above can fail."""
+def test_the_list_of_jobs_grows_with_a_job(skewed):
+    """This shows that `test_bad_arguments_get_one_sentence` can fail."""
     before = jobs(skewed)
     skewed.count()
     assert not hasattr(skewed, "_jdf") or before != jobs(skewed)
 
 
-def test_what_is_no_function_or_aggregator_is_refused(skewed):
-    """Types too."""
+def test_invalid_functions_and_aggregators_are_refused(skewed):
+    """Wrong arguments and wrong results of a function are refused; small types are cast."""
     grouped = sy.group_by(skewed, "page", workers=2)
     with pytest.raises(TypeError, match="function must be callable"):
         grouped.map_arrow("count", "n long")
@@ -320,21 +323,21 @@ def test_what_is_no_function_or_aggregator_is_refused(skewed):
     assert {("x", 1)} == {tuple(row) for row in small.collect()}
 
 
-def test_times_are_told_in_the_sessions_zone(spark):
-    """Keys and values that are moments, where the session is not at UTC."""
+def test_times_have_the_time_zone_of_the_session(spark):
+    """Keys and values may be timestamps in a session whose time zone is not UTC."""
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:
         frame = spark.range(0, 60, 1, 2).selectExpr("timestamp_seconds(id % 3 * 86400) AS t", "id")
         ours = sy.group_by(frame, "t", workers=2).aggregate(sy.Max("t"), sy.Sum("id"))
-        spark_way = frame.groupBy("t").agg(F.max("t"), F.sum("id"))
-        assert ours.schema.simpleString() == spark_way.schema.simpleString()
-        assert sorted(ours.collect()) == sorted(spark_way.collect())
+        sparks = frame.groupBy("t").agg(F.max("t"), F.sum("id"))
+        assert ours.schema.simpleString() == sparks.schema.simpleString()
+        assert sorted(ours.collect()) == sorted(sparks.collect())
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-def test_any_name_will_do_for_a_column(spark):
-    """Dots and backticks, and the names that blocks have."""
+def test_columns_may_have_any_name(spark):
+    """Names may have dots and backticks, and may be those of the columns of a block."""
     frame = spark.range(0, 100, 1, 2).toDF("a.b`c").withColumn("bin", F.lit("x"))
     frame = frame.withColumn("block", F.lit(b"y")).withColumn("s.t", F.struct(F.lit(1).alias("u")))
     same = sy.group_by(frame, "a.b`c", workers=2).map_arrow(lambda t: t, frame.schema)

@@ -1,4 +1,4 @@
-"""A balanced join on Spark: the rows of Spark's own, where the plan says, one shuffle a frame."""
+"""A balanced join has the rows of Spark's join, equal partitions, and one shuffle per frame."""
 
 import contextlib
 import datetime
@@ -29,7 +29,7 @@ ADAPTIVE = "spark.sql.adaptive.enabled"
 
 @pytest.fixture(scope="module")
 def views(spark):
-    """Zipf-like: 37 % of the rows have one key, which is three workers' share."""
+    """Return skewed rows: 37 % have one key, which is the share of three workers."""
     place = (F.pmod(F.xxhash64("id"), F.lit(2**20)) + 1) / 2**20
     page = F.pow(place, F.lit(-1.5)).cast("long") % KEYS
     return spark.range(0, ROWS, 1, 3).select(page.alias("page"), "id").cache()
@@ -37,7 +37,7 @@ def views(spark):
 
 @pytest.fixture(scope="module")
 def pages(spark):
-    """Two rows for each of the first keys, so that some of `views` find nothing."""
+    """Return two rows for each of the first keys; some rows of `views` have no match."""
     return spark.range(0, KEYS, 1, 2).selectExpr(
         "id div 2 AS page", "concat('title ', id) AS title"
     )
@@ -50,7 +50,7 @@ def planned(views):
 
 @pytest.fixture
 def configured(spark):
-    """Set Spark's settings for one test."""
+    """Return a function that changes Spark settings for one test."""
     before = {name: spark.conf.get(name, None) for name in (ADAPTIVE, BROADCAST, LATE_BROADCAST)}
     yield lambda values: [spark.conf.set(name, value) for name, value in values.items()]
     for name, value in before.items():
@@ -58,19 +58,19 @@ def configured(spark):
 
 
 def frame_of(spark, rows, kinds):
-    """Through Arrow: no Python process has to start."""
+    """Return a frame made from Arrow data, which needs no Python process."""
     columns = zip(*rows, strict=True) if rows else [[]] * len(kinds.split(","))
     names = [kind.split()[0] for kind in kinds.split(",")]
     return spark.createDataFrame(pa.table(dict(zip(names, columns, strict=True))), kinds)
 
 
 def multiset(frame):
-    """All rows, comparable whatever is nested in them."""
+    """Return all rows as sorted text, so that nested values can be compared."""
     return sorted(map(repr, frame.collect()))
 
 
 def assert_same(ours, sparks):
-    """The same columns of the same types in the same order, and the same rows as often."""
+    """Compare the names, types and order of columns, and the rows with their multiplicity."""
     assert sparks.columns == ours.columns
     kinds = [[field.dataType for field in frame.schema.fields] for frame in (sparks, ours)]
     assert kinds[0] == kinds[1]
@@ -78,7 +78,7 @@ def assert_same(ours, sparks):
 
 
 def explained(frame):
-    """The physical plan: the last one, if it was adapted."""
+    """Return the physical plan; the final one, if it is adaptive."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         frame.explain()
@@ -86,7 +86,7 @@ def explained(frame):
 
 
 def operators(frame):
-    """The exchanges and joins of the physical plan."""
+    """Return the exchanges and joins of the physical plan."""
     return sorted(re.findall(r"\w*Exchange \w+|\w+Join\b|AQEShuffleRead", explained(frame)))
 
 
@@ -105,7 +105,7 @@ small_rows = st.lists(st.tuples(names, keys, st.sampled_from("xyz")), max_size=8
 )
 @settings(max_examples=8, suppress_health_check=list(HealthCheck))
 def test_the_rows_are_those_of_sparks_join(spark, big, small, on, how, workers):
-    """Null keys, empty frames, single rows and hot keys included."""
+    """This holds for null keys, empty frames, single rows and hot keys."""
     left = frame_of(spark, big, "k int, n string, v int")
     right = frame_of(spark, small, "n string, k int, w string")
     with warnings.catch_warnings():
@@ -116,19 +116,19 @@ def test_the_rows_are_those_of_sparks_join(spark, big, small, on, how, workers):
 
 @pytest.mark.parametrize(("big", "small"), [(0, 3), (3, 0), (0, 0), (1, 1)])
 def test_empty_frames_and_single_rows_join(spark, big, small):
-    """Where there is nothing to plan for, any plan will do."""
+    """The rows are those of Spark's join."""
     left, right = spark.range(big), spark.range(small).selectExpr("id", "id + 1 AS next")
     for how in ("inner", "left"):
         assert_same(join(left, right, "id", how, workers=3), left.join(right, "id", how))
 
 
 def partitions(frame):
-    """Rows by partition."""
+    """Return the number of rows of each partition."""
     return frame.groupBy(F.spark_partition_id().alias("p")).count().collect()
 
 
-def test_null_keys_are_spread_by_left_and_left_out_by_inner(spark):
-    """Half of the keys are null: a left join spreads them, an inner one plans without them."""
+def test_a_left_join_spreads_null_keys_and_an_inner_join_drops_them(spark):
+    """The partitions are equal in both cases, where half of the keys are null."""
     page = F.when(F.col("id") % 2 == 0, F.col("id") % 100)
     left = spark.range(0, 20_000, 1, 2).select(page.alias("page"), "id")
     right = spark.range(0, 100, 1, 1).selectExpr("id AS page").union(spark.sql("SELECT NULL"))
@@ -138,8 +138,8 @@ def test_null_keys_are_spread_by_left_and_left_out_by_inner(spark):
         assert max(sizes) <= 1.05 * rows / 4
 
 
-def test_any_type_is_a_key_and_is_carried_along(spark):
-    """Spark's equality of keys, with -0.0 and NaN in it; maps as values."""
+def test_keys_and_values_may_have_any_type(spark):
+    """Keys are equal as in Spark, also -0.0 and NaN; values may be maps."""
     zeros = [0.0, -0.0, float("nan"), 1.5, None]
 
     def row(i):
@@ -170,8 +170,8 @@ def test_any_type_is_a_key_and_is_carried_along(spark):
         assert_same(join(left, right, on, "left", workers=3), left.join(right, on, "left"))
 
 
-def test_names_are_sparks(spark):
-    """Other columns of one name stay two; a frame joins itself; dots are part of a name."""
+def test_column_names_are_those_of_sparks_join(spark):
+    """Equal names stay two columns; a frame can join itself; names may have dots."""
     left = spark.sql("SELECT * FROM VALUES (1, 2, 3), (1, 4, 5) AS t(v, `a.b`, w)")
     right = spark.sql("SELECT * FROM VALUES (2, 1, 6) AS t(`a.b`, v, w)")
     assert_same(join(left, right, ["a.b", "v"], workers=2), left.join(right, ["a.b", "v"]))
@@ -198,15 +198,15 @@ LIMIT = "10MB"
             "left",
             {ADAPTIVE: "true", BROADCAST: "-1", LATE_BROADCAST: LIMIT},
             SENT,
-            marks=pytest.mark.classic_only(reason="it shows no plan of what was run"),
+            marks=pytest.mark.classic_only(reason="Spark Connect does not show the final plan"),
         ),
     ],
     ids=["adaptive", "fixed", "adaptive, broadcast", "fixed, broadcast", "broadcast at run time"],
 )
-def test_one_shuffle_a_frame_and_nobody_has_too_many(
+def test_each_frame_is_shuffled_once_into_equal_partitions(
     views, pages, planned, configured, how, values, expected
 ):
-    """However Spark joins, rows stay where the plan put them, and nothing is shuffled again."""
+    """With every join strategy of Spark, rows stay in the partitions of the plan."""
     configured(values)
     joined = join(views, pages, "page", how, workers=WORKERS, routing=planned)
     placed = joined.select("id", "title", F.spark_partition_id().alias("p"))
@@ -220,7 +220,7 @@ def test_one_shuffle_a_frame_and_nobody_has_too_many(
 
 
 def test_keys_are_hashed_once(views, pages, planned):
-    """Spark does not compute bins a second time to see whether they are null."""
+    """Spark does not compute bins a second time to check for nulls."""
     joined = join(views, pages, "page", workers=WORKERS, routing=planned)
     assert planned.splits
     filters = [line for line in explained(joined).splitlines() if "Filter" in line]
@@ -228,8 +228,8 @@ def test_keys_are_hashed_once(views, pages, planned):
     assert not any("xxhash64" in line for line in filters)
 
 
-def test_a_plan_of_its_own_is_as_good(views, pages):
-    """Without a plan given, rows are counted; the hot key is in a few partitions, others in one."""
+def test_a_join_without_a_plan_counts_the_rows(views, pages):
+    """The hot key is in a few partitions, and other keys are in one."""
     joined = join(views, pages, ["page"], "left", workers=WORKERS)
     found = joined.select("page", "id", F.spark_partition_id().alias("p")).toArrow().to_pandas()
     rows = found.drop_duplicates("id")
@@ -240,7 +240,7 @@ def test_a_plan_of_its_own_is_as_good(views, pages):
     assert (copies > 1).sum() <= WORKERS
 
 
-def test_capacities_and_weights_count(views, pages):
+def test_capacities_and_weights_are_followed(views, pages):
     """A worker of twice the capacity gets twice the weight."""
     heavy = views.withColumn("cost", F.when(F.col("id") % 3 == 1, 20).otherwise(1))
     joined = join(
@@ -258,8 +258,8 @@ def test_capacities_and_weights_count(views, pages):
     assert (costs / costs.sum()).tolist() == pytest.approx([0.5, 0.25, 0.25], rel=0.05)
 
 
-def test_balance_outlives_a_small_frame_without_rows(views, pages, planned):
-    """Spark drops the join then, and must keep the shuffle."""
+def test_partitions_are_equal_if_the_small_frame_is_empty(views, pages, planned):
+    """Spark drops the join, but keeps the shuffle."""
     joined = join(views, pages.where("page < 0"), "page", "left", workers=WORKERS, routing=planned)
     sizes = [row["count"] for row in partitions(joined)]
     assert sum(sizes) == ROWS
@@ -267,7 +267,7 @@ def test_balance_outlives_a_small_frame_without_rows(views, pages, planned):
 
 
 def test_rows_are_copied_to_the_bins_of_their_bucket_only(spark):
-    """Once each, even if a bin has two cells of a bucket."""
+    """A row is copied once to each bin, even if a bin has two cells of a bucket."""
     counted = Planner(5, buckets=16).update([900, 1, 1, 400, *[20] * 12])
     twice = [[(0, WHOLE // 4), (1, WHOLE // 2), (0, WHOLE)], [(1, WHOLE)]]
     for plan in (counted, RoutingPlan.from_cells(2, twice)):
@@ -278,8 +278,8 @@ def test_rows_are_copied_to_the_bins_of_their_bucket_only(spark):
         assert sorted(expected) == sorted((row["b"], row[BIN]) for row in got)
 
 
-def test_equal_rows_are_warned_of(spark):
-    """They are joined all the same; a salt is the cure."""
+def test_equal_rows_of_a_hot_key_get_a_warning(spark):
+    """They are joined in one partition; with a salt they are split."""
     left = spark.range(0, 4000, 1, 2).select(F.lit(7).alias("page"), "id")
     right = spark.sql("SELECT 7 AS page, 'hot' AS title")
     with pytest.warns(UserWarning, match="equal rows stay in one partition; name columns"):
@@ -290,7 +290,7 @@ def test_equal_rows_are_warned_of(spark):
 
 
 def both(frames, name, expression):
-    """Two frames with one more column."""
+    """Return two frames with one more column."""
     return [frame.withColumn(name, F.expr(expression)) for frame in frames]
 
 
@@ -314,7 +314,7 @@ def both(frames, name, expression):
         ),
         (
             lambda b, s: join(b, s.selectExpr("int(page) AS page"), "page", workers=4),
-            "column 'page' is bigint in big and int in small, .* cast one to the type of the other",
+            "'page' is bigint in big and int in small, .* cast one column to the type of the other",
         ),
         (
             lambda b, s: join(b.join(b, "page"), s, "page", workers=4),
@@ -326,37 +326,37 @@ def both(frames, name, expression):
         ),
         (
             lambda b, s: join(*both([b, s], "m", "map(page, page)"), "m", workers=4),
-            r"on \(big\): column 'm' is map<bigint,bigint>, which has no hash",
+            r"on \(big\): column 'm' is map<bigint,bigint>, which Spark cannot hash",
         ),
         (
             lambda b, s: join(*both([b, s], "t", "'a' COLLATE UTF8_LCASE"), "t", workers=4),
-            "column 't' is string collate UTF8_LCASE, which may call different texts equal",
+            "column 't' is string collate UTF8_LCASE, whose equal values may have different hashes",
         ),
     ],
 )
-def test_bad_input_gets_a_sentence(views, pages, call, sentence):
-    """Before any row is moved."""
+def test_bad_arguments_get_one_sentence(views, pages, call, sentence):
+    """The error comes before any row is moved."""
     with pytest.raises(ValueError, match=sentence):
         call(views, pages)
 
 
-def test_a_condition_is_no_name(views, pages):
-    """Rows are placed by columns that both frames have."""
-    with pytest.raises(TypeError, match="must be names of columns, got Column"):
+def test_a_join_condition_is_refused(views, pages):
+    """Rows are routed by columns that both frames have."""
+    with pytest.raises(TypeError, match="must be column names, got Column"):
         join(views, pages, views["page"] == pages["page"], workers=4)
 
 
 def test_streams_are_refused(spark, pages):
-    """On either side, with a plan or without."""
+    """They are refused on either side, with or without a plan."""
     stream = spark.readStream.format("rate").load().selectExpr("value AS page")
-    with pytest.raises(ValueError, match="big is a stream, and join takes frames that end"):
+    with pytest.raises(ValueError, match="big is a stream; join requires DataFrames that do not"):
         join(stream, pages, "page", workers=4, routing=Planner(4).plan)
     with pytest.raises(ValueError, match="small is a stream"):
         join(pages, stream, "page", workers=4)
 
 
-def test_padded_texts_are_not_joined_by_their_hashes(spark):
-    """Spark pads char(5) to compare it with char(10); their hashes know nothing of that."""
+def test_char_columns_of_different_lengths_are_refused(spark):
+    """Spark pads char(5) to compare it with char(10), but hashes ignore the padding."""
     frames = []
     for length in (5, 10):
         kind = StructType.fromJson(

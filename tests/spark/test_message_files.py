@@ -26,7 +26,7 @@ BAD = [b"what", b" ", b"8 soon http://a.org/ -", b"soon\tto be", b"Oslo,\xff,7",
 
 
 def part_of(name, seed, lines=80):
-    """The content of a file: good lines, and every tenth time a bad one."""
+    """Return the content of a file: about every tenth line is malformed."""
     draw = random.Random(seed)  # noqa: S311
     chosen = [
         draw.choice(BAD) if draw.random() < 0.1 else draw.choice(GOOD[name]) % draw.randrange(50)
@@ -36,13 +36,13 @@ def part_of(name, seed, lines=80):
 
 
 def sorted_messages(table):
-    """The messages of a table in an order that does not depend on files."""
+    """Return the messages of a table, sorted."""
     return sorted(map(str, table.to_pylist()))
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_spark_loads_what_is_loaded_without_it(spark, tmp_path, name):
-    """The same messages and counts from plain and gzip files, however Spark cuts them."""
+def test_spark_loads_the_messages_of_the_local_loader(spark, tmp_path, name):
+    """Plain and gzip files give the same messages and counts for any split size."""
     (tmp_path / "below").mkdir()
     (tmp_path / "a").write_bytes(part_of(name, 1))
     (tmp_path / "b.gz").write_bytes(gzip.compress(part_of(name, 2)))
@@ -52,8 +52,8 @@ def test_spark_loads_what_is_loaded_without_it(spark, tmp_path, name):
     columns = COLUMNS if name == "csv" else {}
     expected = local.load(tmp_path, name, **columns, on_malformed="skip")
     assert expected.malformed > 10
-    for most_bytes in ("1500", "128m"):
-        spark.conf.set("spark.sql.files.maxPartitionBytes", most_bytes)
+    for split_size in ("1500", "128m"):
+        spark.conf.set("spark.sql.files.maxPartitionBytes", split_size)
         spark.conf.set("spark.sql.files.openCostInBytes", "10")
         try:
             loaded = load(spark, tmp_path, name, **columns, on_malformed="skip")
@@ -66,8 +66,8 @@ def test_spark_loads_what_is_loaded_without_it(spark, tmp_path, name):
 
 
 @pytest.mark.parametrize("zone", [None, "Asia/Tokyo"])
-def test_tables_with_times(spark, tmp_path, zone):
-    """Parquet timestamps become the same seconds as without Spark, in whatever zone Spark is."""
+def test_times_of_tables_equal_those_of_the_local_loader(spark, tmp_path, zone):
+    """The seconds of Parquet timestamps do not depend on the time zone of the session."""
     when = datetime(2007, 9, 18, 20, 10, 43, 326001, UTC)
     times = pa.array([when, when.replace(year=2040), None, when.replace(year=1960)])
     table = pa.table({"user": [7, None, 8, 9], "when": times.cast(pa.timestamp("us", zone))})
@@ -82,8 +82,8 @@ def test_tables_with_times(spark, tmp_path, zone):
     assert loaded.report() == LoadReport(lines=4, malformed=2)
 
 
-def test_tables_without_times(spark, tmp_path):
-    """Keys keep their type and their nulls; the times are null; awkward names are no matter."""
+def test_tables_without_a_time_column_have_null_times(spark, tmp_path):
+    """Keys keep their type and their nulls; column names may have any characters."""
     pq.write_table(pa.table({"a.`b": [1.5, None]}), tmp_path / "table.parquet")
     loaded = load(spark, tmp_path, "parquet", key="a.`b")
     assert loaded.frame.dtypes == [("time", "double"), ("key", "double")]
@@ -91,8 +91,8 @@ def test_tables_without_times(spark, tmp_path):
     assert loaded.report() == LoadReport(lines=2, malformed=0)
 
 
-def test_stop_fails_with_the_sentence(spark, tmp_path):
-    """A malformed line or row fails the action, even one that needs no column of it."""
+def test_with_stop_a_malformed_line_fails_the_action(spark, tmp_path):
+    """A malformed line or row fails even an action that needs none of its columns."""
     for name in GOOD:
         (tmp_path / name).write_bytes(part_of(name, 1))
         frame = load(spark, tmp_path / name, name, **(COLUMNS if name == "csv" else {})).frame
@@ -109,8 +109,8 @@ def test_stop_fails_with_the_sentence(spark, tmp_path):
     files=st.lists(st.tuples(st.integers(1, 3), st.integers(0, 5)), max_size=6),
     cuts=st.lists(st.integers(0, 30)),
 )
-def test_headers_are_found_wherever_batches_are_cut(files, cuts):
-    """Of every file that a task begins, the first line and no other is taken for the header."""
+def test_headers_are_found_for_any_split_into_batches(files, cuts):
+    """Only the first line of each file is a header."""
     lines = [
         {"line": b"user", "file": "f", "beginning": number if piece == 1 else 0}
         for number, (piece, length) in enumerate(files, start=1)
@@ -126,8 +126,8 @@ def test_headers_are_found_wherever_batches_are_cut(files, cuts):
     assert tallies.count(None) == sum(filter(None, tallies)) == len(lines) - headers
 
 
-def test_csv_files_with_other_headers_fail(spark, tmp_path):
-    """Columns in another order are not mistaken for one another."""
+def test_csv_files_with_different_headers_fail(spark, tmp_path):
+    """Columns in another order are not confused."""
     (tmp_path / "a.csv").write_text("user,when\nann,1\nbob,2\n")
     (tmp_path / "b.csv").write_text("when,user\n1,ann\n")
     frame = load(spark, tmp_path, "csv", key="user").frame
@@ -135,8 +135,8 @@ def test_csv_files_with_other_headers_fail(spark, tmp_path):
         frame.count()
 
 
-def test_bad_settings(spark, tmp_path):
-    """What cannot be loaded is told at once."""
+def test_bad_settings_get_one_sentence(spark, tmp_path):
+    """The error comes before an action."""
     table = tmp_path / "table"
     pq.write_table(pa.table({"user": ["ann"], "when": ["today"]}), table)
     (tmp_path / "a.csv").write_text("user,when\n")
@@ -158,13 +158,13 @@ def test_bad_settings(spark, tmp_path):
 
 
 def test_no_report_before_an_action(spark, tmp_path):
-    """Who asks too early is told so, and can ask again."""
+    """A report before the first action is an error; after the action it works."""
     (tmp_path / "a.txt").write_text("1\tto be\n")
     loaded = load(spark, tmp_path / "a.txt", "words")
     threads = threading.active_count()
     for _ in range(3):
         with pytest.raises(RuntimeError, match="run an action on the frame first"):
             loaded.report(patience=0.1)
-    assert threading.active_count() <= threads + 1, "one waits, however often it is asked"
+    assert threading.active_count() <= threads + 1, "at most one thread waits"
     assert loaded.frame.count() == 2
     assert loaded.report() == LoadReport(lines=1, malformed=0)

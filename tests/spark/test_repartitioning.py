@@ -1,4 +1,4 @@
-"""Balanced partitions on Spark: the same rows, where the plan says, and nobody has too many."""
+"""`repartition` keeps the rows, follows the plan and gives equal partitions."""
 
 import datetime
 import decimal
@@ -22,14 +22,14 @@ ROWS = 60_000
 
 @pytest.fixture(scope="module")
 def skewed(spark):
-    """Half of the rows have one key, the others 5,000."""
+    """Return rows: half of them have one key, the others one of 5,000."""
     hot = F.when(F.col("id") % 2 == 0, F.lit("hot"))
     key = hot.otherwise(F.concat(F.lit("page "), (F.col("id") * 7919 % 5000).cast("string")))
     return spark.range(0, ROWS, 1, 4).select(key.alias("page"), "id").cache()
 
 
 def sizes(frame):
-    """Rows by partition."""
+    """Return the number of rows of each partition."""
     rows = frame.groupBy(F.spark_partition_id().alias("p")).count().collect()
     return {row["p"]: row["count"] for row in rows}
 
@@ -40,8 +40,8 @@ def sizes(frame):
     bins=st.integers(1, 12),
 )
 @settings(max_examples=8, suppress_health_check=list(HealthCheck))
-def test_native_routing_is_the_plans_own(spark, counts, more, bins):
-    """The Spark expression sends every row where `RoutingPlan.route` sends it."""
+def test_native_routing_equals_the_route_of_the_plan(spark, counts, more, bins):
+    """The Spark expression and `RoutingPlan.route` give the same bin for every row."""
     planner = Planner(bins, buckets=32)
     planner.update(counts)
     plan = planner.update(more)
@@ -56,8 +56,8 @@ def test_native_routing_is_the_plans_own(spark, counts, more, bins):
     bins=st.integers(1, 16),
     salts=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=50),
 )
-def test_looking_up_leads_where_route_does(counts, bins, salts):
-    """The tables, and no more steps than they say."""
+def test_the_lookup_tables_give_the_bins_of_route(counts, bins, salts):
+    """The lookup needs no more steps than the tables state."""
     plan = Planner(bins, buckets=16).update(counts)
     tables = plan.tables()
     for bucket in range(16):
@@ -75,7 +75,7 @@ def test_looking_up_leads_where_route_does(counts, bins, salts):
 
 
 def test_tables_stay_small_for_many_workers():
-    """One wide split does not make those of two cells as long as itself."""
+    """A bucket with many cells does not enlarge the tables of buckets with two cells."""
     counts = np.ones(8192)
     counts[0] = 8192 * 3 / 7
     plan = Planner(4000).update(counts)
@@ -93,8 +93,8 @@ def test_tables_stay_small_for_many_workers():
         (lambda f: f.repartition(2).selectExpr("page", "uuid() AS n"), "n"),
     ],
 )
-def test_a_salt_that_differs_when_a_task_is_run_again_is_refused(skewed, make, sentence):
-    """Numbers by position, behind a shuffle; on a scan they are the same again."""
+def test_a_salt_that_changes_in_a_task_retry_is_refused(skewed, make, sentence):
+    """Numbers by position are refused after a shuffle, and accepted on a scan."""
     with pytest.raises(ValueError, match=r"'n' comes from \w+\(\) behind a shuffle; it may have"):
         sy.repartition(make(skewed), 4, "page", salt=[sentence])
     with pytest.raises(ValueError, match="name other columns, or write the frame to files first"):
@@ -110,7 +110,7 @@ def test_a_salt_that_differs_when_a_task_is_run_again_is_refused(skewed, make, s
 
 
 def test_partitions_are_balanced_and_keys_stay_together(skewed):
-    """No partition has more than 3 % above its share; light keys are in one each."""
+    """No partition has more than 3 % above its share; each light key is in one partition."""
     balanced = sy.repartition(skewed, 8, "page")
     assert ["page", "id"] == balanced.columns
     assert max(sizes(balanced).values()) <= 1.03 * ROWS / 8
@@ -124,13 +124,13 @@ def test_partitions_are_balanced_and_keys_stay_together(skewed):
 
 
 def test_rows_are_the_same(skewed):
-    """Every id once, with its page."""
+    """Every id occurs once, with its page."""
     balanced = sy.repartition(skewed, 5, "page")
     assert sorted(skewed.collect()) == sorted(balanced.collect())
 
 
-def test_capacities_and_weights_count(skewed):
-    """A worker of twice the capacity gets twice the rows; heavy rows count for more."""
+def test_capacities_and_weights_are_followed(skewed):
+    """A worker of twice the capacity gets twice the rows; weights replace the number of rows."""
     plan = sy.plan(skewed, "page", workers=3, capacities=[2, 1, 1])
     got = sizes(sy.repartition(skewed, 3, "page", routing=plan))
     assert got[0] == pytest.approx(ROWS / 2, rel=0.03)
@@ -143,8 +143,8 @@ def test_capacities_and_weights_count(skewed):
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize("weight", ["9223372036854775807L", f"cast('{'9' * 38}' AS decimal(38))"])
-def test_large_weights_are_added(spark, weight, ansi):
-    """Their sum need not fit into their type."""
+def test_sums_of_large_weights_do_not_overflow(spark, weight, ansi):
+    """The sum of weights need not fit into their type."""
     with under(spark, {ANSI: ansi}):
         rows = spark.range(64).selectExpr("id % 16 AS page", f"{weight} AS w", "1 AS one")
         heavy = sy.plan(rows, "page", workers=2, weight="w")
@@ -158,7 +158,7 @@ def test_a_sample_is_enough_for_a_plan(skewed):
 
 
 def test_several_columns_nulls_and_any_type_are_keys(spark):
-    """What Spark can hash can be a key; null is one as well."""
+    """Every column that Spark can hash can be a key; null is a key."""
     rows = [
         (
             None if i % 3 == 0 else f"a{i % 50}",
@@ -183,7 +183,7 @@ def test_several_columns_nulls_and_any_type_are_keys(spark):
 
 
 def test_equal_rows_stay_together_and_are_warned_of(spark):
-    """Nothing tells them apart: a warning names the cure, and a salt is it."""
+    """The warning advises a salt, and with a salt the rows are split."""
     frame = spark.range(0, 20_000, 1, 2).select(F.lit("hot").alias("page"), "id")
     with pytest.warns(UserWarning, match="equal rows stay in one partition; name columns"):
         together = sy.repartition(frame.select("page"), 4, "page")
@@ -192,8 +192,8 @@ def test_equal_rows_stay_together_and_are_warned_of(spark):
     assert max(sizes(apart).values()) <= 1.05 * 5000
 
 
-def test_a_row_goes_to_the_same_place_whatever_the_order(skewed):
-    """So a task that is run again, in another order, changes nothing."""
+def test_the_partition_of_a_row_does_not_depend_on_the_order(skewed):
+    """A task retry with another order of rows therefore gives the same result."""
     plan = sy.plan(skewed, "page", workers=6)
 
     def places(frame):
@@ -205,7 +205,7 @@ def test_a_row_goes_to_the_same_place_whatever_the_order(skewed):
 
 
 def test_empty_frames_and_single_rows_work_with_a_plan(spark, skewed):
-    """There is nothing to count, so there must be a plan."""
+    """An empty frame needs a plan; a single row does not."""
     plan = sy.plan(skewed, "page", workers=4)
     empty = skewed.where("id < 0")
     assert sy.repartition(empty, 4, "page", routing=plan).count() == 0
@@ -233,7 +233,7 @@ def test_empty_frames_and_single_rows_work_with_a_plan(spark, skewed):
             "buckets must be at least",
         ),
         (lambda f: sy.plan(f, "page", workers=2, capacities=[1, 0]), "capacities must be positive"),
-        (lambda f: sy.plan(f.where("id < 0"), "page", workers=2), "there is nothing to plan for"),
+        (lambda f: sy.plan(f.where("id < 0"), "page", workers=2), "there are no rows to plan for"),
         (
             lambda f: sy.repartition(f, 3, "page", routing=sy.Planner(4).plan),
             "the plan is for 4 workers, not for 3",
@@ -248,14 +248,14 @@ def test_empty_frames_and_single_rows_work_with_a_plan(spark, skewed):
         ),
     ],
 )
-def test_bad_input_gets_a_sentence(skewed, call, sentence):
-    """Before any row is moved."""
+def test_bad_arguments_get_one_sentence(skewed, call, sentence):
+    """The error comes before any row is moved."""
     with pytest.raises(ValueError, match=sentence):
         call(skewed)
 
 
-def test_other_frames_and_lists_of_names_get_a_sentence(skewed):
-    """Pandas' frames, and keys as other functions take them."""
+def test_pandas_frames_and_lists_of_names_get_one_sentence(skewed):
+    """Every call refuses a pandas DataFrame, and a list as the key."""
     other = pd.DataFrame({"page": ["a"]})
     calls = (
         lambda frame, *key: sy.repartition(frame, 4, *key),
@@ -263,9 +263,9 @@ def test_other_frames_and_lists_of_names_get_a_sentence(skewed):
         lambda frame, *key: sy.group_by(frame, *key, workers=4),
     )
     for call in calls:
-        with pytest.raises(TypeError, match=r"must be a Spark DataFrame, got pandas.DataFrame; sp"):
+        with pytest.raises(TypeError, match=r"must be a Spark DataFrame, got pandas.DataFrame; co"):
             call(other, "page")
-        with pytest.raises(TypeError, match="key: name the columns one by one, 'page', 'id', not"):
+        with pytest.raises(TypeError, match="key: pass the columns one by one, 'page', 'id', not"):
             call(skewed, ["page", "id"])
     with pytest.raises(TypeError, match="small must be a Spark DataFrame, got pandas"):
         sy.join(skewed, other, "page", workers=4)
@@ -276,10 +276,10 @@ def test_other_frames_and_lists_of_names_get_a_sentence(skewed):
 
 
 def test_streams_need_a_plan(spark, skewed):
-    """Rows of a stream cannot be counted first; with a plan they are routed all the same."""
+    """Rows of a stream cannot be counted first; with a plan they are routed."""
     stream = spark.readStream.format("rate").load().selectExpr("string(value) AS page", "value")
-    others = r"give a plan, use sy.group_stream\(stream, ...\), or sy.Balancer in foreachBatch"
-    with pytest.raises(ValueError, match=f"which a stream does not allow; {others}"):
+    others = r"pass a plan, use sy.group_stream\(stream, ...\), or sy.Balancer in foreachBatch"
+    with pytest.raises(ValueError, match=f"and a stream has no end; {others}"):
         sy.repartition(stream, 4, "page")
     with pytest.raises(ValueError, match=r"plan the files that it reads, or use sy.group_stream"):
         sy.plan(stream, "page", workers=4)

@@ -1,4 +1,4 @@
-"""Sessions for commands: join what runs, stop only what was started."""
+"""Commands use an active session, or start one and stop it."""
 
 import os
 import socket
@@ -15,25 +15,25 @@ from steelyard.spark.session import _require_an_answer, _starting, parallelism, 
 from tests.waiting import PATIENCE
 
 
-def test_a_running_session_is_joined_and_left_running(spark):
-    """From this thread, and from another, which has no active session of its own."""
-    joined = []
+def test_an_active_session_is_used_and_not_stopped(spark):
+    """This also holds in another thread, which has no active session."""
+    used = []
 
     def work():
         with session("test") as found:
-            joined.append(found)
+            used.append(found)
 
     work()
     thread = Thread(target=work)
     thread.start()
     thread.join()
-    assert [spark, spark] == joined
+    assert [spark, spark] == used
     assert spark.range(3).count() == 3
 
 
-def test_a_command_starts_spark_of_its_own_and_stops_it(tmp_path):
-    """In a process without a session; Spark has little to say while it starts."""
-    # Where these tests run on Spark Connect, variables would tell the command to do so too.
+def test_a_command_starts_spark_and_stops_it(tmp_path):
+    """In a process without a session, Spark starts with few log lines."""
+    # If these tests run on Spark Connect, its variables must not affect the command.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SPARK_")}
     command = [sys.executable, "-m", "steelyard.cli", "generate", "zf", "--fraction", "1e-5"]
     done = subprocess.run(
@@ -58,8 +58,8 @@ def test_a_command_starts_spark_of_its_own_and_stops_it(tmp_path):
         ["stream", "--key", "value"],
     ],
 )
-def test_where_spark_does_not_start_there_is_a_sentence(command):
-    """Of every command, with exit code 2 and no traceback."""
+def test_a_command_prints_one_sentence_if_spark_does_not_start(command):
+    """The exit code is 2, and there is no traceback."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SPARK_")}
     done = subprocess.run(
         [sys.executable, "-m", "steelyard.cli", *command, "--master", "nonsense"],
@@ -74,30 +74,30 @@ def test_where_spark_does_not_start_there_is_a_sentence(command):
     assert "Traceback" not in done.stderr
 
 
-def test_an_address_where_nobody_answers_is_told():
-    """Spark stops what it has begun, and then says only that it is stopped."""
-    thrown = "calling None.X.\n: a.BException: Cannot call methods on a stopped SparkContext.\nThis"
-    sentence = "Spark at spark://nohost:7077 cannot be started: it gave up; is a master running"
+def test_a_master_that_does_not_answer_is_reported():
+    """Spark stops its context, and its error says only that the context is stopped."""
+    text = "calling None.X.\n: a.BException: Cannot call methods on a stopped SparkContext.\nThis"
+    sentence = "Spark at spark://nohost:7077 cannot be started: no master answers; is one running"
     with pytest.raises(SparkFailed, match=sentence), _starting("spark://nohost:7077"):
-        raise Py4JError(thrown)
+        raise Py4JError(text)
 
 
 @pytest.mark.parametrize("address", ["sc://127.0.0.1:{}", "sc://127.0.0.1:{}/;user_id=me"])
-def test_a_connect_server_that_is_not_there_is_told_at_once(address, monkeypatch):
-    """Spark alone would try for ten minutes."""
+def test_a_connect_server_that_does_not_answer_is_reported_at_once(address, monkeypatch):
+    """Spark alone would retry for ten minutes."""
     monkeypatch.delenv("grpc_proxy", raising=False)
     monkeypatch.delenv("https_proxy", raising=False)
     monkeypatch.delenv("http_proxy", raising=False)
     with socket.create_server(("127.0.0.1", 0)) as free:
         there = address.format(free.getsockname()[1])
         _require_an_answer(there)
-    sentence = "cannot be started: nobody answers there .Connection refused.; is a Connect server"
+    sentence = "cannot be started: no server answers .Connection refused.; is a Connect server"
     with pytest.raises(SparkFailed, match=sentence):
         _require_an_answer(there)
-    with pytest.raises(SparkFailed, match="nobody answers there"):
+    with pytest.raises(SparkFailed, match="no server answers"):
         _require_an_answer("sc://127.0.0.1:port")
 
 
-def test_parallelism_is_the_number_of_slots(spark):
-    """Two cores here."""
+def test_parallelism_is_the_number_of_task_slots(spark):
+    """The test session has two cores."""
     assert parallelism(spark) == 2

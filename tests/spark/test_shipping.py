@@ -1,4 +1,4 @@
-"""Functions on their way to Spark's Python processes, and what they leave for the next task."""
+"""Functions run on executors without this package, and make the next task cheaper."""
 
 import gc
 import importlib.util
@@ -20,7 +20,7 @@ from steelyard.spark.shipping import _sources, shipped
 
 @pytest.fixture
 def zipped(tmp_path, monkeypatch):
-    """A zip file on the path, as Spark puts some there."""
+    """Put a zip file on the import path, as Spark does."""
     path = str(tmp_path / "modules.zip")
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("something.py", "")
@@ -28,18 +28,18 @@ def zipped(tmp_path, monkeypatch):
     return path
 
 
-def test_a_task_leaves_nothing_that_makes_the_next_one_dear(zipped):
-    """No zip file to be read again, and no garbage to be sought among what was imported."""
+def test_a_task_makes_the_next_one_cheaper(zipped):
+    """Zip files are not read again, and imported modules are frozen for garbage collection."""
 
     def work(batches):
-        importlib.util.find_spec("nothing_of_that_name")  # as whatever is imported in a task
+        importlib.util.find_spec("nothing_of_that_name")  # an import inside a task
         for _ in batches:
             yield pa.record_batch({"is_read": [zipped in sys.path_importer_cache]})
 
     quick_tasks._spare_what_was_imported.cache_clear()
     try:
-        (told,) = shipped(work)([pa.record_batch({"id": [1, 2, 3]})])
-        assert [True] == told["is_read"].to_pylist()
+        (result,) = shipped(work)([pa.record_batch({"id": [1, 2, 3]})])
+        assert [True] == result["is_read"].to_pylist()
         assert zipped not in sys.path_importer_cache
         assert gc.get_freeze_count() > 0
     finally:
@@ -67,11 +67,11 @@ OPTIONAL = {
     "steelyard.comparison": "steelyard.schemes",
     "steelyard.control.prometheus": "prometheus_client",
 }
-"""Shipped modules that need one more package: only the driver, or a sketch, imports them."""
+"""Shipped modules that need another package; only the driver or a sketch imports them."""
 
 
 def ship_to(folder, sources):
-    """Write the shipped modules, and beside them nothing but numpy and pyarrow."""
+    """Write the shipped modules, and link only numpy and pyarrow; return the two folders."""
     for name, (is_package, code) in sources.items():
         path = folder / "shipped" / name.replace(".", "/")
         path = path / "__init__.py" if is_package else path.with_suffix(".py")
@@ -87,9 +87,9 @@ def ship_to(folder, sources):
 
 
 def import_all(folder, sources):
-    """Import every shipped module in a process that finds nothing else but Python's own modules.
+    """Import every shipped module in a process that has only Python's own modules besides.
 
-    Returns what is missing for each module that cannot be imported, and the packages in use.
+    Returns the missing package of each module that cannot be imported, and the packages in use.
     """
     given = json.dumps([ship_to(folder, sources), list(sources)])
     ran = subprocess.run(
@@ -103,7 +103,7 @@ def import_all(folder, sources):
     return json.loads(ran.stdout)
 
 
-def test_what_is_shipped_needs_nothing_that_is_not(tmp_path):
+def test_shipped_modules_need_only_shipped_modules(tmp_path):
     """Every shipped module can be imported with only the shipped ones, numpy and pyarrow."""
     missing, loaded = import_all(tmp_path, _sources())
     assert OPTIONAL == missing
@@ -120,8 +120,8 @@ def test_what_is_shipped_needs_nothing_that_is_not(tmp_path):
         ("import steelyard.spark.columns", "steelyard.spark"),
     ],
 )
-def test_a_shipped_module_that_needs_more_is_noticed(tmp_path, line, name):
-    """An import at the top of a shipped module that executors cannot follow fails the import."""
+def test_a_shipped_module_with_another_import_is_found(tmp_path, line, name):
+    """The check fails if a shipped module imports a package that executors do not have."""
     sources = dict(_sources())
     is_package, code = sources["steelyard.executor.worker"]
     code = zlib.compress(zlib.decompress(code) + f"\n{line}\n".encode())
@@ -132,7 +132,7 @@ def test_a_shipped_module_that_needs_more_is_noticed(tmp_path, line, name):
 
 @pytest.mark.parametrize("package", ["executor", "aggregators", "control", "delegation", "plans"])
 def test_whole_packages_are_shipped(package):
-    """No module of a shipped package, or of a package in it, is left behind."""
+    """Every module of a shipped package, and of the packages in it, is shipped."""
     (root,) = map(Path, steelyard.__path__)
     paths = (path.relative_to(root.parent) for path in (root / package).rglob("*.py"))
     modules = {".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths}

@@ -1,4 +1,4 @@
-"""Every aggregator over every type of Spark's gives what Spark itself gives, or is refused."""
+"""Every aggregator gives Spark's result for every Spark type, or refuses the type."""
 
 import datetime
 
@@ -30,19 +30,19 @@ from tests.spark.every_type import (
 
 @pytest.fixture
 def rows(spark):
-    """Numbered rows."""
+    """Return numbered rows."""
     return spark.range(0, ROWS, 1, 2)
 
 
 @pytest.fixture(scope="module")
 def truth(spark):
-    """What Spark says, as numbers, which depend on no setting."""
+    """Return Spark's results as numbers, which do not depend on settings."""
     return expected(frame_of(spark.range(0, ROWS, 1, 2)))
 
 
 @SETTINGS
-def test_aggregates_are_sparks_own(spark, rows, truth, settings):
-    """Results and keys, in value and in type, whatever the time zone and the rules of overflow."""
+def test_aggregates_equal_those_of_spark(spark, rows, truth, settings):
+    """Results and keys have Spark's values and types in any time zone and ANSI mode."""
     with under(spark, settings):
         frame = frame_of(rows)
         rows_expected, types = truth
@@ -53,8 +53,8 @@ def test_aggregates_are_sparks_own(spark, rows, truth, settings):
 
 
 @SETTINGS
-def test_functions_get_and_give_every_type(spark, rows, settings):
-    """Nested ones too."""
+def test_functions_get_and_return_every_type(spark, rows, settings):
+    """This includes nested types."""
     with under(spark, settings):
         frame = frame_of(rows, Level.COUNTED)
         same = sy.group_by(frame, "k", workers=2).map_arrow(lambda rows: rows, frame.schema)
@@ -62,19 +62,19 @@ def test_functions_get_and_give_every_type(spark, rows, settings):
         assert rows_of(with_texts(frame), "id") == rows_of(with_texts(same), "id")
 
 
-def test_what_an_aggregator_cannot_do_is_refused(rows):
-    """In one sentence, before any work starts."""
+def test_an_aggregator_refuses_types_that_it_does_not_support(rows):
+    """The error is one line and comes before any work starts."""
     grouped = sy.group_by(frame_of(rows), "k", workers=2)
     for kind in KINDS:
         for aggregator, needs in NEEDS.items():
             if kind.level < min(needs, Level.NUMBER):
-                with pytest.raises(ValueError, match=rf"{kind.name}\b.*") as told:
+                with pytest.raises(ValueError, match=rf"{kind.name}\b.*") as raised:
                     grouped.aggregate(made(aggregator, kind))
-                assert "\n" not in str(told.value)
+                assert "\n" not in str(raised.value)
 
 
 def test_keys_that_arrow_cannot_hold_are_refused(rows):
-    """By aggregates that would lose them, and by functions that would not get them."""
+    """Aggregations and functions refuse them."""
     frame = frame_of(rows)
     for name in ("months", "calendar"):
         grouped = sy.group_by(frame.select("id", name), name, workers=2)
@@ -87,8 +87,8 @@ def test_keys_that_arrow_cannot_hold_are_refused(rows):
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
-def test_sums_that_do_not_fit_fail(spark, ansi):
-    """In any session; a mean of decimals is a sum too."""
+def test_sums_that_overflow_fail(spark, ansi):
+    """They fail with and without ANSI mode; a mean of decimals contains a sum."""
     rows = spark.range(2).selectExpr(
         "1 AS k", "9223372036854775807L - id AS long", f"cast('{'9' * 38}' AS decimal(38)) AS wide"
     )
@@ -114,16 +114,16 @@ NAIVE, ZONED = pa.timestamp("us"), pa.timestamp("us", "UTC")
     ],
     ids=str,
 )
-def test_no_time_zone_is_made_up_or_dropped(given, announced):
-    """Arrow would take a time without a zone for UTC, and Spark for the session's."""
+def test_a_time_zone_is_never_added_or_dropped(given, announced):
+    """Arrow would read a time without a zone as UTC, and Spark as the session's time zone."""
     rows = pa.table({"t": pa.nulls(2, given)})
     task = Map(lambda table: table, pa.schema([("t", announced)])).start()
     with pytest.raises(ValueError, match="only one of them has a time zone"):
         list(task.work(rows))
 
 
-def test_times_of_any_zone_are_moments(spark, rows):
-    """A time with a zone is announced as a timestamp."""
+def test_times_of_any_zone_are_timestamps(spark, rows):
+    """A result with a time zone has the schema type timestamp."""
     moment = datetime.datetime(2001, 1, 1, 5, 4, tzinfo=datetime.UTC)
 
     def times(table):

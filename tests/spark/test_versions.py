@@ -1,4 +1,4 @@
-"""What is known of versions of Spark, by their names alone."""
+"""Known defects of Spark versions follow from the version number."""
 
 import pytest
 
@@ -18,8 +18,8 @@ from steelyard.spark.versions import socket_leak
         ("4.2.0.dev1", "4.2.1"),
     ],
 )
-def test_a_version_that_leaks_names_the_one_that_does_not(version, fixed):
-    """Whatever a vendor appends to its number."""
+def test_the_message_of_a_leaking_version_names_the_fixed_version(version, fixed):
+    """Suffixes of vendors are ignored."""
     sentence = socket_leak(version)
     assert sentence is not None
     assert sentence.startswith(f"Spark {version} leaks a socket")
@@ -30,6 +30,6 @@ def test_a_version_that_leaks_names_the_one_that_does_not(version, fixed):
     "version",
     ["4.1.4", "4.1.10", "4.1.4-SNAPSHOT", "4.1.4-amzn-1", "4.2.1", "4.3.0", "5.0.0", "4.1", "main"],
 )
-def test_a_version_that_closes_its_sockets_or_has_no_number_is_fine(version):
-    """The first fixed one, later ones, and what cannot be compared."""
+def test_a_fixed_or_unknown_version_has_no_leak(version):
+    """These are the first fixed version, later ones, and versions that cannot be compared."""
     assert socket_leak(version) is None

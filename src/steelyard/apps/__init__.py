@@ -1,5 +1,5 @@
-"""Applications: what a user would copy.
+"""Applications that users can copy and adapt.
 
-Each stands on `import steelyard` and on pyspark, and is a page in the documentation. What they
-decide (`likelihoods`, `trends`) knows no Spark.
+Each one uses `import steelyard` and pyspark, and has a page in the documentation. The modules
+`likelihoods` and `trends` make the decisions and do not use Spark.
 """

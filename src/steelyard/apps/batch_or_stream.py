@@ -1,4 +1,7 @@
-"""Group a frame that may be a stream."""
+"""Group a frame that may be a stream.
+
+A frame and its key enter; a grouped frame or a grouped stream leaves.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +17,17 @@ if TYPE_CHECKING:
 def group(
     frame: DataFrame, *key: str, workers: int, **grouping: Any
 ) -> "GroupedFrame | GroupedStream":
-    """Call `group_stream` for a stream, `group_by` for any other frame."""
+    """Call `group_stream` for a stream, `group_by` for any other frame.
+
+    Args:
+        frame: The rows to group.
+        key: The columns of the key.
+        workers: The number of workers.
+        grouping: Other arguments of `group_stream` or `group_by`.
+
+    Returns:
+        The grouped frame or stream.
+    """
     if frame.isStreaming:
         return sy.group_stream(frame, *key, workers=workers, **grouping)
     return sy.group_by(frame, *key, workers=workers, **grouping)

@@ -1,6 +1,7 @@
-"""Heavy hitters: the most frequent keys of every window of time, and which of them are trending.
+"""Find heavy hitters: the most frequent keys of every time window.
 
 Messages enter, as a frame or as a stream; one row for each window leaves, with its frequent keys.
+`trends` finds the trending keys in these rows.
 """
 
 from typing import Any
@@ -24,19 +25,33 @@ def heavy_hitters(
     workers: int,
     **grouping: Any,
 ) -> DataFrame:
-    """The frequent keys of every window: `start`, `end`, `messages`, `hitters`.
+    """Return the frequent keys of every window: `start`, `end`, `messages`, `hitters`.
 
-    `hitters` is a list of (value, count, error), the most frequent first: up to `capacity` keys,
-    each of which came at least `count` and at most `count + error` times; any other key came at
-    most `error` times. `error` is 0 while a window has no more than `capacity` keys, and never more
-    than messages / (capacity + 1). Messages without a key or a time are left out.
+    `hitters` is a list of (value, count, error) with up to `capacity` keys, the most frequent
+    first. Each of these keys occurs at least `count` and at most `count + error` times. Any other
+    key occurs at most `error` times. `error` is 0 while a window has no more than `capacity` keys,
+    and never more than messages / (capacity + 1). Messages without a key or a time are left out.
 
-    The window is the key that rows are grouped by. It is as hot as a key can be, since at any time
-    nearly all messages are of one window: it is split over all workers, whose summaries merge.
-    Those of a stream come in update mode; the row of a window with the most messages is the newest.
+    Rows are grouped by their window, which is a very hot key: at any time nearly all messages are
+    of one window. It is split over all workers, and their summaries are merged. The results of a
+    stream come in update mode; the row of a window with the most messages is the newest.
 
-    `grouping` are other arguments of `steelyard.group_by`, or of `steelyard.group_stream` for a
-    stream, such as `control` and `placement`.
+    Args:
+        frame: The messages: a frame or a stream.
+        key: The column whose frequent values are found.
+        time: A timestamp column.
+        window: The length of a window, such as "1 hour".
+        slide: The time between the starts of two windows; the length of a window by default.
+        capacity: The number of keys that are kept for each window.
+        workers: The number of workers.
+        grouping: Other arguments of `steelyard.group_by`, or of `steelyard.group_stream` for a
+            stream, such as `control` and `placement`.
+
+    Returns:
+        One row for each window; from a stream, one row for each update of a window.
+
+    Raises:
+        ValueError: A column is missing, `time` is not a timestamp, or a setting is out of range.
 
     >>> rows = spark.range(900).selectExpr(
     ...     "if(id % 3 = 0, 'hot', string(id)) AS page", "timestamp_seconds(id) AS at")
@@ -55,7 +70,7 @@ def heavy_hitters(
     top = sy.TopK("hitter", k=capacity, capacity=capacity)
     hitter, moment = F.col(f"`{key}`"), F.col(f"`{time}`")
     spans = F.window(moment, window, slide)
-    # What else is in a row tells it from others of its window and key.
+    # The whole row is kept as the salt: it distinguishes rows of one window and key.
     rows = frame.where(hitter.isNotNull() & moment.isNotNull()).select(
         F.struct("*").alias("row"), hitter.alias("hitter"), spans.alias("window")
     )
@@ -65,9 +80,9 @@ def heavy_hitters(
 
 
 def summaries(found: DataFrame) -> list[TrendSummary]:
-    """The newest summary of each window, in order of time: for `trends.trending`.
+    """Return the newest summary of each window, in order of time, for `trends.trending`.
 
-    What a stream has written may have several rows for a window; none of them is large.
+    The output of a stream may have several rows for a window; this function collects one of them.
     """
     newest = F.max_by("hitters", "messages").alias("hitters")
     windows = found.groupBy("start", "end").agg(newest, F.max("messages").alias("messages"))

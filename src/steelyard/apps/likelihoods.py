@@ -1,4 +1,7 @@
-"""What a naive Bayes classifier knows: counters enter, logarithms of probabilities leave."""
+"""Compute the probabilities of a naive Bayes classifier.
+
+Counters enter; logarithms of probabilities leave.
+"""
 
 from dataclasses import dataclass
 from typing import Self
@@ -15,7 +18,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FeatureLikelihoods:
-    """Of one feature: the values that were seen, and how likely each is in each class."""
+    """The known values of one feature, and the likelihood of each value in each class."""
 
     values: pa.Array
     logs: Floats
@@ -24,7 +27,7 @@ class FeatureLikelihoods:
 
 @dataclass(frozen=True, eq=False)
 class Likelihoods:
-    """Logarithms of probabilities: of the classes, and of the values of each feature in them.
+    """Logarithms of the probabilities of classes, and of feature values in each class.
 
     >>> counts = pa.table({
     ...     "feature": [None, None, "color", "color", "color"],
@@ -43,24 +46,24 @@ class Likelihoods:
     """
 
     classes: pa.Array
-    """In rising order."""
+    """The classes, in ascending order."""
     priors: Floats
     """log P(class)."""
     features: dict[str, FeatureLikelihoods]
 
     @classmethod
     def of(cls, counts: pa.Table, alpha: float) -> Self:
-        """From counters: how often each value of each feature came with each class.
+        """Compute likelihoods from the counters of each feature, value and class.
 
-        A counter without a feature tells how many rows a class has. `alpha` is added to the counter
-        of every value that was seen of a feature, in every class (Lidstone's smoothing).
+        A counter without a feature is the number of rows of a class. `alpha` is added to the
+        counter of every known value of a feature, in every class (Lidstone smoothing).
         """
         require_between("alpha", alpha, above=0)
         is_row = pc.is_null(counts["feature"])
         rows, others = counts.filter(is_row), counts.filter(pc.invert(is_row))
         if not rows.num_rows:
-            raise ValueError("there is nothing to learn from: no row has a label")
-        classes = _rising(rows["class"])
+            raise ValueError("there are no rows to learn from: no row has a label")
+        classes = _ascending(rows["class"])
         by_class = _counted(rows, pa.array([None], pa.string()), classes)
         return cls(
             classes=classes,
@@ -69,29 +72,29 @@ class Likelihoods:
                 feature: _smoothed(
                     others.filter(pc.equal(others["feature"], feature)), classes, alpha
                 )
-                for feature in _rising(others["feature"]).to_pylist()
+                for feature in _ascending(others["feature"]).to_pylist()
             },
         )
 
 
 def _smoothed(counts: pa.Table, classes: pa.Array, alpha: float) -> FeatureLikelihoods:
-    values = _rising(counts["value"])
+    values = _ascending(counts["value"])
     smoothed = _counted(counts, values, classes) + alpha
     return FeatureLikelihoods(values, np.log(smoothed) - np.log(smoothed.sum(axis=0)))
 
 
 def _counted(counts: pa.Table, values: pa.Array, classes: pa.Array) -> Floats:
-    """The counters as a table: a row for each value, a column for each class."""
+    """Return the counters as a table: a row for each value, a column for each class."""
     row = pc.index_in(counts["value"], values)
     column = pc.index_in(counts["class"], classes)
     if column.null_count:
-        strange = counts["class"].filter(pc.is_null(column))[0].as_py()
-        raise ValueError(f"counts: the class {strange!r} has values of features, but no rows")
+        unknown = counts["class"].filter(pc.is_null(column))[0].as_py()
+        raise ValueError(f"counts: the class {unknown!r} has counters of features, but no rows")
     table = np.zeros((len(values), len(classes)))
     np.add.at(table, (row.to_numpy(), column.to_numpy()), counts["count"].to_numpy())
     return table
 
 
-def _rising(column: pa.ChunkedArray) -> pa.Array:
+def _ascending(column: pa.ChunkedArray) -> pa.Array:
     found = pc.unique(column)
     return found.take(pc.array_sort_indices(found))

@@ -1,7 +1,7 @@
-"""Naive Bayes, the running example of the paper: one counter for each value of a feature and class.
+"""Naive Bayes, the running example of the paper: one counter for each feature value and class.
 
-Labeled rows enter, as a frame or as a stream; counters leave, and a model that classifies rows by
-expressions of Spark's own.
+Labeled rows enter, as a frame or as a stream; counters leave, and a model that classifies rows with
+Spark expressions.
 """
 
 import json
@@ -31,12 +31,20 @@ _METADATA = b"steelyard.naive_bayes"
 
 @dataclass(frozen=True)
 class NaiveBayes:
-    """What to learn: which column is the label, and which are features.
+    """The settings of a naive Bayes classifier: its label and its features.
 
     A feature is a column of categories (text, whole numbers, booleans, dates), or an array of
-    them, such as the words of a text. `alpha` smooths: it is added to every counter.
+    them, such as the words of a text. Rows without a label are ignored. A feature that is null, or
+    a null in an array, is left out.
 
-    Rows without a label teach nothing. A feature that is null, or a null in an array, is left out.
+    Args:
+        label: The column with the class of a row.
+        features: The feature columns.
+        alpha: The smoothing: the number that is added to every counter.
+
+    Raises:
+        ValueError: `features` is not a list of column names, or contains the label, or `alpha` is
+            not above 0.
 
     >>> rows = spark.createDataFrame(
     ...     [("good", ["fine", "film"]), ("bad", ["dull", "film"]), ("good", ["fine", "day"])],
@@ -54,21 +62,21 @@ class NaiveBayes:
 
     def __post_init__(self) -> None:
         if isinstance(self.features, str) or not self.features:
-            raise ValueError(f"features must be a list of names of columns, got {self.features!r}")
+            raise ValueError(f"features must be a list of column names, got {self.features!r}")
         if self.label in self.features:
             raise ValueError(f"features: {self.label!r} is the label, and cannot be a feature too")
         require_between("alpha", self.alpha, above=0)
         object.__setattr__(self, "features", tuple(self.features))
 
     def messages(self, frame: DataFrame) -> DataFrame:
-        """What is counted: one message for each row, and one for each value of a feature in it.
+        """Return the messages to count: one for each row, and one for each feature value in it.
 
-        The one for the row itself has neither feature nor value. `row` is where it came from: it
-        tells messages of a hot counter apart.
+        The message for the row itself has neither feature nor value. The column `row` is the
+        original row; it distinguishes messages of a hot counter.
         """
         _require_categories(frame, "label", self.label, may_be_array=False)
-        nothing = F.lit(None).cast("string")
-        itself = F.array(F.struct(nothing.alias("feature"), nothing.alias("value")))
+        null = F.lit(None).cast("string")
+        itself = F.array(F.struct(null.alias("feature"), null.alias("value")))
         lists = [_messages(name, _values(frame, name)) for name in self.features]
         return frame.where(F.col(_quoted(self.label)).isNotNull()).select(
             F.inline(F.flatten(F.array(itself, *lists))),
@@ -77,36 +85,57 @@ class NaiveBayes:
         )
 
     def counts(self, frame: DataFrame, *, workers: int, **grouping: Any) -> DataFrame:
-        """The counters: feature, value, class, count. Those of a stream are a stream.
+        """Return the counters: feature, value, class, count; as a stream if `frame` is a stream.
 
-        `grouping` are other arguments of `steelyard.group_by`, or of `steelyard.group_stream` for
-        a stream, such as `control` and `placement`.
+        Args:
+            frame: The rows to learn from: a frame or a stream.
+            workers: The number of workers.
+            grouping: Other arguments of `steelyard.group_by`, or of `steelyard.group_stream` for a
+                stream, such as `control` and `placement`.
+
+        Returns:
+            One row for each counter.
+
+        Raises:
+            ValueError: A column is missing or is not a column of categories.
         """
         messages = self.messages(frame)
         grouped = group(messages, "feature", "value", "class", workers=workers, **grouping)
         return grouped.aggregate(sy.Count())
 
     def model(self, counts: DataFrame) -> "Model":
-        """The classifier that these counters make, whoever counted them."""
+        """Return the classifier for these counters, which may come from any query."""
         counted = counts.toArrow()
         counted = pa.table({name: counted[name] for name in _COUNTERS})
         return Model(self, counted.sort_by([(name, "ascending") for name in _COUNTERS]))
 
     def fit(self, frame: DataFrame, *, workers: int, **grouping: Any) -> "Model":
-        """Count all rows of a frame and make the classifier."""
+        """Count all rows of a frame and return the classifier.
+
+        Args:
+            frame: The rows to learn from; not a stream.
+            workers: The number of workers.
+            grouping: Other arguments of `steelyard.group_by`.
+
+        Returns:
+            The classifier.
+
+        Raises:
+            ValueError: A column is missing or is not a column of categories, or no row has a label.
+        """
         return self.model(self.counts(frame, workers=workers, **grouping))
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A classifier: settings and counters, all of which it needs to be saved and loaded."""
+    """A classifier, defined by its settings and its counters."""
 
     settings: NaiveBayes
     counts: pa.Table
-    """feature, value, class, count; how often a class came has neither feature nor value."""
+    """feature, value, class, count; the counter of a class itself has neither feature nor value."""
 
     def __post_init__(self) -> None:
-        _ = self.likelihoods  # refuses counters from which nothing can be learned
+        _ = self.likelihoods  # refuses counters without any row
 
     @cached_property
     def likelihoods(self) -> Likelihoods:
@@ -116,11 +145,23 @@ class Model:
     def predict(
         self, frame: DataFrame, into: str = "prediction", scores: str | None = None
     ) -> DataFrame:
-        """The frame, or stream, with the likeliest class of each row in a column `into`.
+        """Return the frame, or stream, with one more column: the most likely class of each row.
 
-        With `scores` a column of that name tells log P(class) + log P(row | class) for every class,
-        in rising order of the classes. A value that was never seen with any label says nothing:
-        it is left out. Of classes that are equally likely the first one is taken.
+        A value that never occurred with any label is ignored. Of classes that are equally likely,
+        the first one is chosen.
+
+        Args:
+            frame: The rows to classify.
+            into: The name of the new column.
+            scores: The name of a column for log P(class) + log P(row | class) of every class, in
+                ascending order of the classes; no such column by default.
+
+        Returns:
+            The rows with their classes.
+
+        Raises:
+            ValueError: A feature is missing, a column `into` or `scores` exists already, or `frame`
+                is a stream and a feature is an array.
         """
         for name in filter(None, (into, scores)):
             if name in frame.columns:
@@ -143,7 +184,7 @@ class Model:
         return result.select(*columns, F.element_at(classes, best).alias(into))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Into one Parquet file, at once: whoever reads it finds the old one or the new one."""
+        """Write the model to one Parquet file, atomically: a reader gets the old or the new one."""
         settings = {
             "label": self.settings.label,
             "features": self.settings.features,
@@ -156,16 +197,16 @@ class Model:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """What `save` has written."""
+        """Read a model that `save` has written."""
         counts = pq.read_table(path)
         settings = (counts.schema.metadata or {}).get(_METADATA)
         if settings is None:
-            raise ValueError(f"{os.fspath(path)!r} is no naive Bayes model")
+            raise ValueError(f"{os.fspath(path)!r} is not a naive Bayes model")
         return cls(NaiveBayes(**json.loads(settings)), counts)
 
 
 def _messages(feature: str, values: Column) -> Column:
-    """A feature and a value for each of the values."""
+    """Return an array of (feature, value), one for each value."""
     named = F.lit(feature).alias("feature")
     return F.transform(values, lambda value: F.struct(named, value.alias("value")))
 
@@ -173,7 +214,7 @@ def _messages(feature: str, values: Column) -> Column:
 def _with_logs(
     result: DataFrame, frame: DataFrame, name: str, feature: FeatureLikelihoods, column: str
 ) -> DataFrame:
-    """The result with the logarithms of a feature in each row: null where nothing is known."""
+    """Add a column with a feature's log likelihoods; null where the value is unknown."""
     table = pa.table({"__value": feature.values, column: list(feature.logs)})
     known = F.broadcast(frame.sparkSession.createDataFrame(table))
     values = _values(frame, name)
@@ -183,10 +224,10 @@ def _with_logs(
         )
     if frame.isStreaming:
         raise ValueError(
-            f"features: {name!r} is an array, whose values are summed up behind a shuffle; "
-            "classify the micro-batches of a stream, in foreachBatch"
+            f"features: {name!r} is an array, which needs a shuffle and an aggregation; classify "
+            "the micro-batches of a stream in foreachBatch"
         )
-    # For every different array the sums over its values: rows need no id, and equal ones are equal.
+    # The sums are computed once for each distinct array, so rows need no id.
     words = frame.select(values.alias("__values")).distinct()
     words = words.select("__values", F.explode("__values").alias("__word"))
     sums = [F.sum(F.get(column, F.lit(place))) for place in range(feature.logs.shape[1])]
@@ -196,7 +237,7 @@ def _with_logs(
 
 
 def _values(frame: DataFrame, name: str) -> Column:
-    """The values of a feature in a row, as texts, without nulls."""
+    """Return the values of a feature in a row, as strings, without nulls."""
     _require_categories(frame, "features", name)
     column = F.col(_quoted(name))
     if not _is_array(frame, name):
@@ -212,7 +253,7 @@ def _is_array(frame: DataFrame, name: str) -> bool:
 def _require_categories(
     frame: DataFrame, argument: str, name: str, *, may_be_array: bool = True
 ) -> None:
-    """Refuse a column that is not there, or is not one of categories."""
+    """Refuse a column that does not exist or has no categories."""
     kinds = dict(frame.dtypes)
     if name not in kinds:
         known = ", ".join(kinds)
@@ -222,7 +263,7 @@ def _require_categories(
         allowed = f"{', '.join(_CATEGORIES)}{' or an array of these' if may_be_array else ''}"
         raise ValueError(
             f"{argument}: column {name!r} must be {allowed}, got {kinds[name]}; "
-            "numbers with fractions need bins first"
+            "put numbers with fractions into bins first"
         )
 
 

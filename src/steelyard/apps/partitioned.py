@@ -1,7 +1,7 @@
-"""Partitioned writes without giant files.
+"""Write partitioned tables without giant files.
 
-A frame and its partition columns enter; a writer leaves whose files have about as many rows as
-were asked for, or fewer.
+A frame and its partition columns enter; a writer leaves whose files have about the requested
+number of rows, or fewer.
 """
 
 from typing import Any
@@ -15,12 +15,22 @@ from steelyard.validation import require_whole
 def partitioned(
     frame: DataFrame, *columns: str, rows_per_file: int, **repartitioning: Any
 ) -> DataFrameWriter:
-    """`frame.write.partitionBy(*columns)`, with files of about `rows_per_file` rows at most.
+    """Return `frame.write.partitionBy(*columns)` with at most about `rows_per_file` rows per file.
 
-    A partition with few rows is one file. One with many is several files, written by several tasks
-    at once: neither one giant file nor a small one from every task. The rows are counted first.
+    A partition with few rows is one file. A partition with many rows is several files, which
+    several tasks write at the same time. The rows are counted first.
 
-    `repartitioning` are other arguments of `steelyard.repartition`, such as `salt`.
+    Args:
+        frame: The rows to write; not a stream.
+        columns: The partition columns.
+        rows_per_file: The largest number of rows of a file, approximately.
+        repartitioning: Other arguments of `steelyard.repartition`, such as `salt`.
+
+    Returns:
+        A writer of Spark; choose the mode, the format and the options on it.
+
+    Raises:
+        ValueError: `rows_per_file` is less than 1, or a column is missing or unsuitable.
 
     >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 0, id % 50) AS day", "id")
     >>> partitioned(rows, "day", rows_per_file=1000).parquet(f"{folder}/days")

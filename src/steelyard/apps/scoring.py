@@ -1,6 +1,6 @@
-"""Python work key by key, where a hot key is too much for one worker.
+"""Run Python work for each key, where a hot key is too much for one worker.
 
-Rows enter, with what to load for a key and what to do with its rows; the results leave.
+Rows enter, with a function that loads data of a key and one that scores its rows; the scores leave.
 """
 
 from collections.abc import Callable
@@ -27,15 +27,29 @@ def score_by_key(
     workers: int,
     **grouping: Any,
 ) -> DataFrame:
-    """Run `score(load(key), rows)` on the rows of every key; its tables together are the result.
+    """Run `score(load(key), rows)` on the rows of every key; the result is the union of its tables.
 
-    Like `frame.groupBy(key).applyInArrow`, but a key that is too much for one worker is on several:
-    `score` gets some of the rows of one key, and must be right for any split of them. What `load`
-    made of a key is kept for the task: it runs once for each worker that the key is on, and the
-    keys of a task are in memory together.
+    This is like `frame.groupBy(key).applyInArrow`, but a hot key is split over several workers. A
+    call of `score` gets some of the rows of one key, and must be correct for any split of them.
+    `load` runs once for each task that has rows of the key. A task keeps the loaded data of all its
+    keys in memory.
 
-    `grouping` are other arguments of `steelyard.group_by`, such as `tasks_per_worker`, or of
-    `steelyard.group_stream` for a stream, such as `control`.
+    Args:
+        frame: The rows: a frame or a stream.
+        key: The column of the key.
+        load: Maps a key to the data that `score` needs.
+        score: Maps the loaded data and a table of rows of one key to a table of results.
+        schema: The schema of the results.
+        workers: The number of workers.
+        grouping: Other arguments of `steelyard.group_by`, such as `tasks_per_worker`, or of
+            `steelyard.group_stream` for a stream, such as `control`.
+
+    Returns:
+        The results of all calls of `score`.
+
+    Raises:
+        TypeError: `load` or `score` is not callable.
+        ValueError: The column is missing or unsuitable, or a setting is out of range.
 
     >>> rows = spark.range(1000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS user", "id")
     >>> def score(letters, part):
@@ -53,10 +67,10 @@ def score_by_key(
 
 
 def key_by_key(key: str, load: Load, score: Score) -> Callable[[pa.Table], pa.Table]:
-    """A function for `map_arrow`: the rows of a table, key by key."""
-    loaded: dict[Any, Any] = {}  # travels empty, and is filled in each task
+    """Return a function for `map_arrow` that scores the rows of a table, one key at a time."""
+    loaded: dict[Any, Any] = {}  # shipped empty, and filled in each task
 
-    # A function within a function travels by value: executors need no steelyard.
+    # Spark ships a function inside a function by value, so executors need no steelyard.
     def scored(rows: pa.Table) -> pa.Table:
         keys = rows[key].combine_chunks().dictionary_encode(null_encoding="encode")
         numbers = keys.indices.to_numpy()

@@ -1,4 +1,4 @@
-"""Which keys have more of a window than of the one before, as far as summaries can tell.
+"""Find trending keys: those with a larger share of a window than of the window before.
 
 Summaries of windows enter, with counts that may be too low by a known error; trends leave whose
 gains are certain.
@@ -15,7 +15,7 @@ from steelyard.validation import require_whole
 
 @dataclass(frozen=True)
 class Share:
-    """The part of a window's messages that a key has: at least, and at most."""
+    """Bounds on the fraction of a window's messages that have a key."""
 
     least: float
     most: float
@@ -23,7 +23,15 @@ class Share:
 
 @dataclass(frozen=True)
 class TrendSummary:
-    """The frequent keys of a window: the true count of any is from its count to that + error.
+    """The frequent keys of a window, with bounds on their counts.
+
+    Args:
+        start: The start of the window.
+        end: The end of the window.
+        messages: The number of messages in the window.
+        counts: The counts of the frequent keys.
+        error: The true count of a frequent key is at least its count and at most its count plus
+            `error`. Any other key occurs at most `error` times.
 
     >>> noon, later = datetime(2026, 1, 1, 12), datetime(2026, 1, 1, 13)
     >>> summary = TrendSummary(noon, later, 100, {"a": 60, "b": 20}, error=5)
@@ -36,46 +44,51 @@ class TrendSummary:
     messages: int
     counts: Mapping[Any, int]
     error: int
-    """How much any count may be too low; keys without one have come at most so often."""
 
     def share(self, key: object) -> Share:
-        """Of a key, whether it is among the frequent ones or not."""
+        """Return the share of a key, which need not be a frequent one."""
         count = self.counts.get(key, 0)
         most = min(count + self.error, self.messages)
         return Share(count / self.messages, most / self.messages)
 
     def top(self, k: int) -> list[Any]:
-        """The `k` keys with the highest counts, the highest first."""
+        """Return the `k` keys with the highest counts, the highest first."""
         require_whole("k", k, least=1)
         return heapq.nsmallest(k, self.counts, key=lambda key: (-self.counts[key], str(key)))
 
 
 @dataclass(frozen=True)
 class Trend:
-    """A key in a window, and in the one before."""
+    """The shares of a key in a window and in the window before.
+
+    Args:
+        start: The start of the window.
+        key: The key.
+        now: The share in the window.
+        before: The share in the window before.
+    """
 
     start: datetime
-    """Of the window."""
     key: Any
     now: Share
     before: Share
 
     @property
     def gain(self) -> float:
-        """The part of all messages that it has more of now, at least; negative if not certain."""
+        """The least possible increase of the share; negative if an increase is not certain."""
         return self.now.least - self.before.most
 
     @property
     def growth(self) -> float:
-        """How many times its share before it has now, at least."""
+        """The least possible ratio of the share now to the share before."""
         return self.now.least / self.before.most if self.before.most else float("inf")
 
 
 def trending(summaries: Iterable[TrendSummary], k: int) -> Iterator[Trend]:
-    """For every window with one right before it, the `k` keys that gained most for certain.
+    """Yield, for every window that directly follows another, the `k` keys with the largest gains.
 
-    By the gain and not by the growth: a key that came once and never before has grown without
-    bounds, and does not matter. Keys whose gain is not certain are left out.
+    Keys are ordered by gain and not by growth: the growth of a key that occurs once, and never
+    before, is infinite. Keys whose gain is not certain are left out.
     """
     require_whole("k", k, least=1)
     by_end = {summary.end: summary for summary in summaries}

@@ -129,7 +129,7 @@ def _run(
     from steelyard.deployment.broker import delete, running_broker
     from steelyard.deployment.grid import Grid
     from steelyard.deployment.word_streams import load_words
-    from steelyard.spark.failures import failures_told, sentence_of
+    from steelyard.spark.failures import plain_failures, sentence_of
 
     # Signals become exceptions, so that the broker stops and paused executors run again.
     for ending in (signal.SIGTERM, signal.SIGHUP):
@@ -156,7 +156,7 @@ def _run(
             experiment = Grid(
                 setting, address, out, scratch, words, watch, lambda _: progress.advance(bar)
             )
-            with failures_told("the deployment"):
+            with plain_failures("the deployment"):
                 experiment.run(runs)
         except (ValueError, RuntimeError) as error:
             kept = [log.name for log in scratch.rglob("*.log") if shutil.copy(log, out)]

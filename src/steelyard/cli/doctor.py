@@ -87,7 +87,7 @@ def doctor(
     from steelyard.doctor.work import KindOfWork
     from steelyard.spark.doctor_input import Data, kind_of
     from steelyard.spark.examining import examine, steps
-    from steelyard.spark.failures import failures_told
+    from steelyard.spark.failures import plain_failures
     from steelyard.spark.session import session
 
     try:
@@ -137,7 +137,7 @@ def doctor(
 
         try:
             frame = chosen.frame(spark)
-            with failures_told(f"data: {chosen.name!r} cannot be examined"):
+            with plain_failures(f"data: {chosen.name!r} cannot be examined"):
                 found = examine(
                     frame,
                     names,

@@ -1,4 +1,4 @@
-"""The Spark layer: the only place that imports pyspark.
+"""The Spark layer: DataFrames enter and DataFrames leave.
 
-It adapts and decides nothing: decisions are made by objects that know no Spark.
+It adapts data and makes no decisions. Objects that do not know Spark make the decisions.
 """

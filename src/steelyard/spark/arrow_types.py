@@ -1,7 +1,7 @@
-"""How the types of columns pass between Spark and Python: the one place that decides.
+"""Convert column types between Spark and Python; no other module decides about types.
 
-Python stages get Arrow data and return Arrow data. Schemas of Spark enter and schemas of Arrow
-leave, or the other way round. A column whose type would change on the way is refused.
+Python stages get Arrow data and return Arrow data. Spark schemas enter and Arrow schemas leave, or
+the reverse. A column whose type would change in the conversion is refused.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ from steelyard.aggregators import Aggregator, Count
 
 
 def arrow_schema(session: SparkSession, argument: str, schema: StructType) -> pa.Schema:
-    """What a Python stage gets of columns with these types, or must return for them."""
+    """Return the Arrow schema of the data that a Python stage gets or returns for these columns."""
     for field in schema.fields:
         if any(isinstance(part, _NOT_IN_ARROW) for part in _parts(field.dataType)):
             raise ValueError(
@@ -39,10 +39,10 @@ def arrow_schema(session: SparkSession, argument: str, schema: StructType) -> pa
 
 
 def spark_schema(schema: pa.Schema, keys: Sequence[StructField] = ()) -> StructType:
-    """What Spark makes of the columns that a Python stage returns; keys come first.
+    """Return the Spark schema of the columns that a Python stage returns; keys come first.
 
-    Arrow knows fewer types than Spark: keys have the types that they had in Spark. Timestamps
-    without a time zone stay without one.
+    Arrow has fewer types than Spark, so the keys keep their Spark types. Timestamps without a time
+    zone stay without one.
     """
     kinds = [field.dataType for field in from_arrow_schema(schema, prefer_timestamp_ntz=True)]
     kinds[: len(keys)] = [key.dataType for key in keys]
@@ -52,10 +52,10 @@ def spark_schema(schema: pa.Schema, keys: Sequence[StructField] = ()) -> StructT
 def aggregated_schema(
     frame: DataFrame, keys: Sequence[str], aggregators: Sequence[Aggregator]
 ) -> pa.Schema:
-    """What workers get of a frame: its keys, and the columns that the aggregators read.
+    """Return the schema of the rows that workers get: the keys and the columns of the aggregators.
 
-    A column is refused if Arrow has another type for it, as its values would be compared by other
-    rules, and the results would have that type. Only a count does not depend on it.
+    A column is refused if Arrow has another type for it. Its values would be compared by other
+    rules, and the results would have that type. A count does not depend on the type.
     """
     fields = {field.name: field for field in frame.schema.fields}
     reads = {name: aggregator for aggregator in aggregators for name in aggregator.columns}
@@ -79,24 +79,24 @@ def aggregated_schema(
 
 _NOT_IN_ARROW = (YearMonthIntervalType, CalendarIntervalType)
 
-# Spark 4.3 asks for a time zone; the versions before take this one.
-_ASKS_FOR_ZONE = "timezone" in signature(to_arrow_schema).parameters
-_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if _ASKS_FOR_ZONE else {}
+# Spark 4.3 requires a time zone; earlier versions use UTC without this argument.
+_TAKES_ZONE = "timezone" in signature(to_arrow_schema).parameters
+_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if _TAKES_ZONE else {}
 
 
 def _require_equal(aggregator: Aggregator, field: StructField, arrives: StructField) -> None:
-    # Arrow has one type for all of these. It is the widest, so that no value changes.
+    # Arrow has one type for all day-time intervals. It is the widest, so no value changes.
     is_interval = isinstance(field.dataType, DayTimeIntervalType)
     here, there = field.dataType.simpleString(), arrives.dataType.simpleString()
     if here != there and not is_interval:
         raise ValueError(
-            f"{aggregator.name}: column {field.name!r} is {here}, which workers would take for "
+            f"{aggregator.name}: column {field.name!r} is {here}, but workers would read it as "
             f"{there}; cast it to {there} first"
         )
 
 
 def _parts(kind: DataType) -> Iterator[DataType]:
-    """A type and those inside it."""
+    """Yield a type and all types inside it."""
     yield kind
     inner: list[DataType] = []
     if isinstance(kind, ArrayType):

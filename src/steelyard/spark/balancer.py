@@ -1,7 +1,7 @@
-"""Balance the micro-batches of a stream, each by what the ones before it have shown.
+"""Balance each micro-batch of a stream by the counts of earlier micro-batches.
 
-The frame of a micro-batch enters; the same rows leave, in partitions of equal weight. While they
-flow, Spark counts them by bucket, and the next batch is planned from these counts.
+The frame of a micro-batch enters; the same rows leave, in partitions of equal weight. Spark counts
+the rows by bucket while it moves them, and the next batch is planned from these counts.
 """
 
 import struct
@@ -32,40 +32,47 @@ from steelyard.validation import require_whole
 _BUCKET = f"{HIDDEN}seen"
 
 _PATIENCE = 1.0
-"""Seconds to wait for the counts of the last batch: they arrive soon after its first action."""
+"""Seconds to wait for the counts of the last batch; they arrive soon after its first action."""
 
 _SEED = 1_003_792_688
-"""From this seed Spark's count-min sketch draws the factor 1, so a bucket's cell is its number."""
+"""With this seed the hash of Spark's count-min sketch has the factor 1.
+
+The position of a bucket's counter in the sketch is then the number of the bucket.
+"""
 
 _HEADER = struct.Struct(">iqiiq")
-"""How a sketch of one row begins: version, rows counted, depth, width, factor of its hash."""
+"""The header of a sketch with one row: version, rows counted, depth, width, factor of its hash."""
 
 
 class Balancer:
     """Repartitions every micro-batch by a plan that follows the stream; made for `foreachBatch`.
 
-    Call `repartition` once for each batch and write what it returns. The first batch that has rows
-    is counted in a pass of its own, as nothing is known yet. From then on there is no extra pass:
-    Spark counts the rows while the first action on a batch moves them, and the next batch is
-    planned from these counts and the earlier ones, which fade by `Balance(decay=...)`. With the
-    default of 0.2 a key that becomes hot is split one batch later, nearly as widely as it needs.
-    With 0, which suits large batches, it is split as widely as it needs at once; larger values even
-    out the accidents of small batches.
+    Call `repartition` once for each batch and write the frame that it returns. The first batch that
+    has rows is counted in a separate pass, because there are no earlier counts. Later batches need
+    no separate pass: Spark counts the rows while the first action on a batch moves them. The next
+    batch is planned from these counts and the earlier ones, which fade by `Balance(decay=...)`.
+    With the default of 0.2, a key that becomes hot is split one batch later, over nearly the number
+    of partitions that it needs. With 0, it is split over all of them one batch later; this suits
+    large batches. Larger values smooth the random variation of small batches.
 
-    A batch without an action teaches nothing, and makes the next one wait for a second; one whose
-    action failed teaches what Spark had counted until then. Counts are advice: if an executor is
-    lost they may come out too high, and the plan less even, but every row still arrives once.
+    A batch without an action adds no counts, and the next batch waits one second for them. A batch
+    whose action failed adds the counts up to the failure. The counts affect the balance only: if an
+    executor is lost they may be too high and the plan less even, but every row arrives once.
 
-    Use one balancer for one query. On Spark Connect `foreachBatch` works on a copy, in another
-    process; `plan` is then the copy's. There the steps of a micro-batch cannot be seen: name
-    `salt`, or hot keys stay whole.
+    Use one balancer for one query. On Spark Connect, `foreachBatch` works on a copy in another
+    process, and `plan` is the plan of that copy. Spark Connect does not show how a micro-batch is
+    computed there: pass `salt`, or hot keys stay whole.
 
     Args:
         key: The columns of the key.
         workers: The number of partitions.
         capacities: Relative sizes of the partitions; equal by default.
-        salt: The columns that tell rows of one key apart, as in `steelyard.repartition`.
+        salt: The columns that distinguish rows of one key, as in `steelyard.repartition`.
         routing: The settings of the balancing.
+
+    Raises:
+        TypeError: `key` or `salt` are not column names, or `routing` is not a `Balance`.
+        ValueError: A setting is out of range.
 
     >>> balancer = Balancer("page", workers=4)
     >>> def write(batch, number):
@@ -102,11 +109,11 @@ class Balancer:
 
     @property
     def plan(self) -> RoutingPlan:
-        """The plan of the last batch; before the first, every key in one place by its hash."""
+        """The plan of the last batch; before the first batch, each key has one bin by its hash."""
         return self._planner.plan
 
     def repartition(self, batch: DataFrame) -> DataFrame:
-        """The rows of a batch in balanced partitions, with the same columns.
+        """Return the rows of a batch in balanced partitions, with the same columns.
 
         >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
         >>> balanced = Balancer("page", workers=4).repartition(rows)
@@ -117,15 +124,15 @@ class Balancer:
         require_frame("batch", batch)
         if batch.isStreaming:
             raise ValueError(
-                "a balancer takes the batches of a stream, not the stream: call repartition in the "
-                "function that you give to foreachBatch"
+                "batch must be a micro-batch, got a streaming DataFrame; call repartition in the "
+                "function that you pass to foreachBatch"
             )
         require_key(batch, "key", self._key.names)
         salts = Salts.of(batch, self._salt, self._key.names, repeated(batch))
         if self._has_counted:
             self._learn()
             counted = Observed()
-            # A column before the aggregate: Spark compiles the hash here, and would not in there.
+            # A separate column, because Spark does not compile a hash inside this aggregate.
             seen = batch.withColumn(_BUCKET, self._key.bucket())
             seen = seen.observe(counted.observation, _count_by_bucket(self._key.buckets))
             self._last = counted, seen
@@ -140,7 +147,7 @@ class Balancer:
         return seen.repartitionById(plan.bins, destination)
 
     def _count(self, batch: DataFrame, salts: Salts) -> None:
-        """Count the batch in a pass of its own, and look whether its rows can be told apart."""
+        """Count the batch in a separate pass, and warn if equal rows cannot be split."""
         counts = bucket_counts(batch, self._key, sample=self._sample)
         if counts.any():
             plan = salts.fit(self._planner.update(counts))
@@ -148,29 +155,29 @@ class Balancer:
             warn_of_equal_rows(batch, plan, self._key.bucket(), salts)
 
     def _learn(self) -> None:
-        """Plan again if the counts of the last batch have arrived and there are any."""
+        """Update the plan if counts of the last batch have arrived."""
         last, self._last = self._last, None
         counts = None if last is None else _counts_of(*last, self._key)
         if counts is not None and counts.any():
             self._planner.update(counts)
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is being observed belongs to this process and its session.
+        # A pending observation belongs to this process and its session.
         return self.__dict__ | {"_last": None}
 
 
 def _count_by_bucket(buckets: int) -> Column:
-    """The rows of each bucket as an aggregate: a count-min sketch with one cell for each.
+    """Return an aggregate that counts the rows of each bucket: a count-min sketch.
 
-    It has a single row as long as the buckets and the identity as its hash, so that its counts are
-    exact. It costs about a third of `approx_top_k`, the other aggregate that could do it.
+    The sketch has one row with one counter for each bucket, and its hash is the identity. Its
+    counts are therefore exact. It costs about a third of `approx_top_k`, the alternative.
     """
-    error = F.lit(2 / (buckets - 0.5))  # Spark makes ceil(2 / error) cells
+    error = F.lit(2 / (buckets - 0.5))  # Spark makes ceil(2 / error) counters
     return F.count_min_sketch(F.col(_BUCKET), error, F.lit(0.4), F.lit(_SEED)).alias("counts")
 
 
 def _counts_of(counted: Observed, frame: DataFrame, key: Key) -> NDArray[np.float64] | None:
-    """The counts that an action on the frame has left, if they come in time."""
+    """Return the counts of the first action on the frame; None if they do not arrive in time."""
     seen = counted.within(_PATIENCE) or counted.close(frame)
     if seen is None:
         return None
@@ -178,11 +185,11 @@ def _counts_of(counted: Observed, frame: DataFrame, key: Key) -> NDArray[np.floa
 
 
 def _decoded(sketch: bytes, buckets: int) -> NDArray[np.float64]:
-    """The table of a sketch with one row."""
+    """Return the counters of a sketch with one row."""
     version, _, depth, width, factor = _HEADER.unpack_from(sketch)
     if (version, depth, width, factor) != (1, 1, buckets, 1):
         raise RuntimeError(
-            "this version of Spark writes count-min sketches in another way than the versions that "
-            "steelyard knows; use sy.repartition, which counts each batch"
+            "this version of Spark writes count-min sketches in a format that steelyard does not "
+            "know; use sy.repartition, which counts each batch"
         )
     return np.frombuffer(sketch, ">i8", offset=_HEADER.size).astype(np.float64)

@@ -1,7 +1,7 @@
-"""Columns of a frame: which ones are meant, and what is computed from them.
+"""Check the columns that a user names, and compute buckets and salts from them.
 
-Names enter; Spark expressions leave: the bucket of a key, the salt of a row. The same numbers come
-from `steelyard.hashing` outside Spark.
+Column names enter; Spark expressions leave: the bucket of a key, the salt of a row. Outside Spark,
+`steelyard.hashing` computes the same numbers.
 """
 
 from collections.abc import Sequence
@@ -20,36 +20,36 @@ from pyspark.sql.types import (
 )
 
 HIDDEN = "__steelyard_"
-"""Columns that exist between two steps only begin like this."""
+"""Prefix of the temporary columns that this package adds and later drops."""
 
 
 def require_frame(argument: str, frame: object) -> None:
-    """Refuse what is no frame of Spark's, such as one of pandas."""
+    """Refuse a value that is not a Spark DataFrame, such as a pandas DataFrame."""
     if not isinstance(frame, DataFrame):
         kind = type(frame)
         found = f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
         raise TypeError(
             f"{argument} must be a Spark DataFrame, got {found.removeprefix('builtins.')}; "
-            "spark.createDataFrame makes one of pandas' or Arrow's"
+            "convert pandas and Arrow data with spark.createDataFrame"
         )
 
 
 def require_names(argument: str, names: Sequence[str]) -> None:
-    """Refuse what cannot be names of columns."""
+    """Refuse values that are not column names."""
     if isinstance(names, str):
-        raise TypeError(f"{argument} must be a list of names of columns, got {names!r}")
+        raise TypeError(f"{argument} must be a list of column names, got {names!r}")
     if not names:
         raise ValueError(f"{argument} needs at least one column, got none")
     for name in names:
         if isinstance(name, list | tuple):
             inner = ", ".join(map(repr, name))
-            raise TypeError(f"{argument}: name the columns one by one, {inner}, not as a list")
+            raise TypeError(f"{argument}: pass the columns one by one, {inner}, not as a list")
         if not isinstance(name, str):
-            raise TypeError(f"{argument} must be names of columns, got {name!r}")
+            raise TypeError(f"{argument} must be column names, got {name!r}")
 
 
 def require_columns(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
-    """Refuse names that the frame does not have."""
+    """Refuse names that are not columns of the frame."""
     require_names(argument, names)
     for name in names:
         if name not in frame.columns:
@@ -58,7 +58,7 @@ def require_columns(frame: DataFrame, argument: str, names: Sequence[str]) -> No
 
 
 def require_key(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
-    """Refuse a key that the frame does not have, or whose equal values may hash differently."""
+    """Refuse a key that the frame does not have, or whose equal values may have unequal hashes."""
     require_distinct_names(frame)
     require_columns(frame, argument, names)
     require_hashes(frame, argument, names)
@@ -66,13 +66,13 @@ def require_key(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
         kind = frame.schema[name].dataType.simpleString()
         if " collate " in kind:
             raise ValueError(
-                f"{argument}: column {name!r} is {kind}, which may call different texts equal, and "
-                "hashes do not; bring the texts to one form, as with lower, and cast them to string"
+                f"{argument}: column {name!r} is {kind}, whose equal values may have different "
+                "hashes; normalize the text, for example with lower, and cast it to string"
             )
 
 
 def require_distinct_names(frame: DataFrame) -> None:
-    """Refuse two columns of one name, as nobody could say which is meant, and names of our own."""
+    """Refuse ambiguous names, and names that begin with the prefix of temporary columns."""
     names = [name.lower() for name in frame.columns]
     twice = sorted({name for name in frame.columns if names.count(name.lower()) > 1})
     if twice:
@@ -81,7 +81,9 @@ def require_distinct_names(frame: DataFrame) -> None:
         )
     for name in frame.columns:
         if name.lower().startswith(HIDDEN):
-            raise ValueError(f"names that begin with {HIDDEN} are in use; rename {name!r} first")
+            raise ValueError(
+                f"column names that begin with {HIDDEN} are reserved; rename {name!r} first"
+            )
 
 
 def require_hashes(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
@@ -90,12 +92,12 @@ def require_hashes(frame: DataFrame, argument: str, names: Sequence[str]) -> Non
         kind = frame.schema[name].dataType
         if not _can_be_hashed(kind):
             raise ValueError(
-                f"{argument}: column {name!r} is {kind.simpleString()}, which has no hash"
+                f"{argument}: column {name!r} is {kind.simpleString()}, which Spark cannot hash"
             )
 
 
 def require_weight(frame: DataFrame, weight: str | None) -> None:
-    """Refuse a weight that is no column of numbers."""
+    """Refuse a weight that is not a numeric column."""
     if weight is None:
         return
     require_columns(frame, "weight", [weight])
@@ -106,14 +108,14 @@ def require_weight(frame: DataFrame, weight: str | None) -> None:
 
 
 def named(name: str) -> Column:
-    """The column of this name, whatever characters are in it."""
+    """Return the column of this name, which may contain any characters."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 
 def seconds_of(frame: DataFrame, name: str) -> Column | None:
-    """The times of a column in seconds; None if it holds neither numbers nor timestamps."""
+    """Return a column's times in seconds; None if it holds neither numbers nor timestamps."""
     kind = frame.schema[name].dataType
-    if isinstance(kind, TimestampNTZType):  # told in UTC, whatever the zone of the session
+    if isinstance(kind, TimestampNTZType):  # read as UTC in every session time zone
         return F.try_to_timestamp(F.concat(named(name).cast("string"), F.lit("Z"))).cast("double")
     if isinstance(kind, NumericType | TimestampType):
         return named(name).cast("double")
@@ -122,22 +124,25 @@ def seconds_of(frame: DataFrame, name: str) -> Column | None:
 
 @dataclass(frozen=True)
 class Key:
-    """The columns by which rows belong together."""
+    """The key columns of a frame and the number of buckets that their hashes fall into."""
 
     names: tuple[str, ...]
     buckets: int
 
     def hashed(self) -> Column:
-        """The hash of a row's key, as a signed long."""
+        """Return the hash of a row's key, as a signed long."""
         return F.xxhash64(*map(named, self.names))
 
     def bucket(self) -> Column:
-        """The bucket of a row's key."""
+        """Return the bucket of a row's key."""
         return F.pmod(self.hashed(), F.lit(self.buckets)).cast("int")
 
 
 def salt_columns(frame: DataFrame, salt: Sequence[str] | None, key: Sequence[str]) -> list[str]:
-    """The columns that tell rows of one key apart: the user's, or all others that can be hashed."""
+    """Return the salt columns: those of the user, or else all columns that Spark can hash.
+
+    Key columns are left out unless there are no others.
+    """
     if salt is not None:
         require_columns(frame, "salt", salt)
         require_hashes(frame, "salt", salt)
@@ -147,10 +152,10 @@ def salt_columns(frame: DataFrame, salt: Sequence[str] | None, key: Sequence[str
 
 
 def salt_of(names: Sequence[str]) -> Column:
-    """A number that depends on a row's content alone, so that a task that is run again repeats it.
+    """Return a number that depends only on a row's content, so that a task retry repeats it.
 
-    Its high half decides, the bucket comes from the low end of a hash: they have nothing in common
-    even where both are of the same columns. Without any column it is the same for all rows.
+    The high half of the salt selects a cell; a bucket comes from the low bits of a hash. The two
+    are independent even where both use the same columns. Without columns the salt is constant.
     """
     return F.xxhash64(*map(named, names)) if names else F.lit(0).cast("long")
 

@@ -1,6 +1,6 @@
-"""Data for the doctor: files, a table, or a sample of a topic.
+"""Read data for the doctor: files, a table, or a sample of a Kafka topic.
 
-What the command line says enters; a frame leaves.
+The options of the command line enter; a frame leaves.
 """
 
 import re
@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from steelyard.spark.failures import SparkFailed, failures_told
+from steelyard.spark.failures import SparkFailed, plain_failures
 from steelyard.validation import require_whole
 
 SOURCES = ("parquet", "csv", "json", "table", "kafka")
@@ -27,12 +27,15 @@ _SUFFIXES = {
     ".jsonl": "json",
     ".ndjson": "json",
 }
-_PACKED = (".gz", ".bz2", ".zst")
+_COMPRESSED = (".gz", ".bz2", ".zst")
 
 _PATTERN = re.compile(r"[*?\[{]")
 
 _PIECES = 64
-"""Pieces of equal length, about, into which a topic is cut; each gives its first messages."""
+"""Number of pieces, of about equal length, that a topic is divided into.
+
+The sample has the first messages of each piece.
+"""
 
 _NO_CONNECTOR = re.compile(r"Class \S*FileSystem\S* not found|No FileSystem for scheme")
 _OTHER_FORMAT = re.compile(r"footer|not a Parquet file|UNABLE_TO_INFER_SCHEMA")
@@ -40,7 +43,21 @@ _OTHER_FORMAT = re.compile(r"footer|not a Parquet file|UNABLE_TO_INFER_SCHEMA")
 
 @dataclass(frozen=True)
 class Data:
-    """Where the data is, and what it is."""
+    """The location and the format of the data.
+
+    Args:
+        kind: One of `SOURCES`.
+        path: The file, the folder or the name of the table.
+        servers: The bootstrap servers of Kafka.
+        topic: The Kafka topic.
+        messages: The number of messages to sample from a topic.
+        separator: The separator of the fields of a csv file.
+        multiline: Whether a csv field may contain line breaks.
+        is_guess: Whether `kind` is a guess, because neither the user nor a file name gives it.
+
+    Raises:
+        ValueError: `kind` is unknown, or an argument that it needs is missing.
+    """
 
     kind: str
     path: str | None = None
@@ -50,7 +67,6 @@ class Data:
     separator: str = ","
     multiline: bool = False
     is_guess: bool = False
-    """Whether nothing said that it is of this kind."""
 
     def __post_init__(self) -> None:
         if self.kind not in SOURCES:
@@ -65,7 +81,7 @@ class Data:
 
     @property
     def name(self) -> str:
-        """What a reader would call it."""
+        """The name of the data in the doctor's output."""
         if self.kind == "kafka":
             return f"topic {self.topic}"
         assert self.path is not None
@@ -73,11 +89,11 @@ class Data:
 
     @property
     def is_sample(self) -> bool:
-        """Whether there may be more than is read."""
+        """Whether the rows may be only a sample of the data."""
         return self.kind == "kafka"
 
     def require_there(self) -> None:
-        """Refuse a file of this machine that is not there; patterns are Spark's to look up."""
+        """Refuse a local file that does not exist; Spark resolves patterns and remote paths."""
         if self.kind in ("table", "kafka"):
             return
         assert self.path is not None
@@ -90,7 +106,7 @@ class Data:
             raise ValueError(f"data: there are no files in {self.path!r}")
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        r"""The rows; a line that cannot be read is an error, never a null.
+        r"""Return the rows; a line that cannot be parsed is an error, never a null.
 
         >>> _ = (folder / "visits.csv").write_text("page,visit\nhome,1\nhome,2\n")
         >>> Data("csv", str(folder / "visits.csv")).frame(spark).count()
@@ -108,36 +124,37 @@ class Data:
             if self.kind == "csv":
                 reader = reader.option("header", True).option("sep", self.separator)
                 reader = reader.option("multiLine", self.multiline)
-                # A line with too few fields would go unnoticed where only some are looked at.
+                # With pruned columns Spark does not notice a line with too few fields.
                 reader = reader.option("columnPruning", False)
             return _resolved(reader.load(self.path))
 
     @contextmanager
     def _explained_failures(self) -> Iterator[None]:
-        """Say what Spark cannot read, and what to do about it where that is known."""
+        """Name the data that Spark cannot read, and the remedy where one is known."""
         try:
-            with failures_told(f"data: {self.path!r} cannot be read"):
+            with plain_failures(f"data: {self.path!r} cannot be read"):
                 yield
         except SparkFailed as error:
-            cure = ""
+            remedy = ""
             if _NO_CONNECTOR.search(str(error)):
-                cure = "; Spark has no connector for this file system: name its jars with --jars"
+                remedy = "; Spark has no connector for this file system: pass its jars with --jars"
             elif self.is_guess and _OTHER_FORMAT.search(str(error)):
-                cure = f"; it was taken for {self.kind.capitalize()}: say with --source what it is"
-            sentence = str(error).rstrip(".") + cure if cure else str(error)
+                remedy = f"; the format {self.kind} is a guess: pass the format with --source"
+            sentence = str(error).rstrip(".") + remedy if remedy else str(error)
             raise SparkFailed(sentence) from error.__cause__
 
     def _sample(self, spark: SparkSession) -> DataFrame:
-        """The first messages of each of many pieces of the topic, as much of each partition.
+        """Return the first messages of each of many pieces of the topic.
 
-        Some partitions are longer than others, as hot keys are in them: the same number of messages
-        from each would hide that. The sample is kept, so that it is the same for all who look.
+        Partitions with hot keys are longer than others, and the same number of messages from each
+        partition would hide the hot keys. A longer partition therefore has more pieces. The sample
+        is cached, so that every step of the examination reads the same messages.
         """
         assert self.servers is not None
         assert self.topic is not None
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", self.servers)
         reader = reader.option("subscribe", self.topic).option("startingOffsets", "earliest")
-        with failures_told("Kafka cannot be read"):
+        with plain_failures("Kafka cannot be read"):
             rows = _resolved(reader.option("minPartitions", _PIECES).load())
         rows = rows.select(
             F.col("key").cast("string"), F.col("value").cast("string"), "partition", "timestamp"
@@ -156,7 +173,7 @@ class Data:
 
 
 def kind_of(path: str) -> str | None:
-    """What a file's name, or that of a file in a folder, says it is, if it says anything.
+    """Return the format that the suffix of a file, or of a file in a folder, names, or None.
 
     >>> kind_of("visits.csv.gz"), kind_of("s3://bucket/visits")
     ('csv', None)
@@ -169,18 +186,18 @@ def kind_of(path: str) -> str | None:
 
 
 def _is_data(file: Path) -> bool:
-    """Whether Spark would read a file: names of others begin with a dot or an underline."""
+    """Return whether Spark would read a file: not if its name begins with a dot or underscore."""
     return file.is_file() and not file.name.startswith((".", "_"))
 
 
 def _resolved(frame: DataFrame) -> DataFrame:
-    """Return the frame once its schema is known, so that errors of Spark Connect are raised now."""
+    """Resolve the schema of a frame now, so that Spark Connect raises its errors here."""
     _ = frame.schema
     return frame
 
 
 def _by_suffix(path: str) -> str | None:
     name = PurePosixPath(path.rstrip("/"))
-    if name.suffix.lower() in _PACKED:
+    if name.suffix.lower() in _COMPRESSED:
         name = name.with_suffix("")
     return _SUFFIXES.get(name.suffix.lower())

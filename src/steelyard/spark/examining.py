@@ -1,7 +1,7 @@
 """Count the keys of a frame, in one pass, without collecting them.
 
-A frame and its key enter; what `steelyard.doctor` needs to know of them leaves: how many keys
-have how many rows, the hottest ones, and how much each bucket and each of Spark's partitions has.
+A frame and its key enter; the counts that `steelyard.doctor` needs leave: the number of keys for
+each number of rows, the hottest keys, and the rows of each bucket and of each Spark partition.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,10 +28,10 @@ _COUNT, _BUCKET, _PART = f"{HIDDEN}count", f"{HIDDEN}bucket", f"{HIDDEN}part"
 _TIME = f"{HIDDEN}time"
 
 _SAMPLED_ROWS = 100_000
-"""Rows, about, that are sampled to find changes over time."""
+"""Approximate number of rows that are sampled to find changes over time."""
 
 _LONGEST_TEXT = 1000
-"""Characters of a column of a key that are fetched."""
+"""Number of characters that are fetched of each key column."""
 
 
 def examine(
@@ -46,26 +46,27 @@ def examine(
     is_sample: bool = False,
     watch: Watch = lambda step: None,
 ) -> Examination:
-    """Find whether a frame is skewed by a key, what that costs and what to do.
+    """Measure the skew of a frame by a key, estimate its cost and give advice.
 
     The rows are counted exactly, in one pass over the key columns; times are read from a sample.
     A null is a key.
 
     Args:
         frame: The rows; not a stream.
-        key: A column, or several; a field of another column is written `user.id`.
+        key: A column, or several; a field of a struct column is written `user.id`.
         workers: The number of tasks that share the work.
         capacities: The speed of each worker, if they differ.
-        work: What is done with the rows of a key: python, aggregate, join, write or stream.
-        time: A column of times: with it the doctor finds whether the hot keys change.
-        source: What is examined, for the reader.
-        is_sample: Whether the rows are a sample of more, for the reader.
+        work: The kind of work on the rows of a key: python, aggregate, join, write or stream.
+        time: A column of times; with it the doctor reports whether the hot keys change.
+        source: The name of the data in the report.
+        is_sample: Whether the rows are a sample; the report mentions it.
         watch: Called with the name of each of `steps` before it starts.
 
     Returns:
         The numbers, with `describe()` for people and `to_json()` for programs.
 
     Raises:
+        TypeError: `frame` is not a Spark DataFrame, or a column name is not a string.
         ValueError: The frame, a column or a setting cannot be examined.
 
     >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
@@ -82,7 +83,7 @@ def examine(
     counts = key_counts(fields.flat, fields.key, workers)
     drift = None
     if time is not None:
-        watch("looking at times")
+        watch("reading times")
         drift = _over_time(fields, counts.messages, workers)
     return diagnose(counts, job, source=source, over_time=drift, is_sample=is_sample, watch=watch)
 
@@ -93,7 +94,7 @@ def steps(time: str | None) -> int:
 
 
 def key_counts(frame: DataFrame, names: tuple[str, ...], workers: int) -> KeyCounts:
-    """Count by key, and those counts again; Spark reads the frame once.
+    """Count the rows of each key, and aggregate these counts; Spark reads the frame once.
 
     >>> rows = spark.range(7).selectExpr("nullif(id % 4, 3) AS key")
     >>> counts = key_counts(rows, ("key",), workers=2)
@@ -102,10 +103,10 @@ def key_counts(frame: DataFrame, names: tuple[str, ...], workers: int) -> KeyCou
     """
     columns = [named(name) for name in names]
     by_key = frame.groupBy(*columns).agg(F.count(F.lit(1)).alias(_COUNT))
-    # Two branches of one query: both read what was counted by key from the same shuffle.
+    # Two branches of one query: both read the counts by key from the same shuffle.
     table = _sums(by_key, names, workers).unionByName(_hottest(by_key, names)).toArrow()
     kinds = {kind: table.filter(pa.array(_numbers(table, "kind") == kind)) for kind in range(8)}
-    # Of three columns that rows are grouped by, the bits of those that are left out.
+    # Each bit of the grouping id stands for one of three columns; it is set if the set omits it.
     by_count, by_bucket, by_part = kinds[0b011], kinds[0b101], kinds[0b110]
     falling = by_count.sort_by([("number", "descending")])
     hottest = sorted(kinds[0].to_pylist(), key=lambda row: -row["messages"])
@@ -124,7 +125,7 @@ def _sums(by_key: DataFrame, names: tuple[str, ...], workers: int) -> DataFrame:
     placed = by_key.select(
         _COUNT,
         Key(names, BUCKETS).bucket().alias(_BUCKET),
-        # Where Spark's own repartition puts a key.
+        # The partition that Spark's own repartition gives to a key.
         F.pmod(F.hash(*map(named, names)), F.lit(workers)).alias(_PART),
     )
     parts = [_COUNT, _BUCKET, _PART]
@@ -155,13 +156,13 @@ def _hottest(by_key: DataFrame, names: tuple[str, ...]) -> DataFrame:
 
 
 def _texts(names: tuple[str, ...]) -> Column:
-    """The columns of a key as an array of texts."""
+    """Return the columns of a key as an array of strings."""
     return F.array(*(F.substring(named(n).cast("string"), 1, _LONGEST_TEXT) for n in names))
 
 
 @dataclass(frozen=True)
 class _Fields:
-    """The key's columns, and the time in seconds, as columns of their own."""
+    """A frame of the key columns and the time in seconds; nested fields are top-level columns."""
 
     flat: DataFrame
     key: tuple[str, ...]
@@ -171,7 +172,9 @@ class _Fields:
 def _fields(frame: DataFrame, key: tuple[str, ...], time: str | None) -> _Fields:
     require_frame("frame", frame)
     if frame.isStreaming:
-        raise ValueError("a stream has no end: examine the files, or the topic, that it reads")
+        raise ValueError(
+            "frame is a stream, which has no end; examine the files or the topic that it reads"
+        )
     if not key:
         raise ValueError("key needs at least one column, got none")
     if len(set(key)) < len(key):
@@ -188,9 +191,9 @@ def _fields(frame: DataFrame, key: tuple[str, ...], time: str | None) -> _Fields
 
 
 def _column(frame: DataFrame, argument: str, name: str) -> Column:
-    """A column of the frame, or a field within one, as in `user.id`."""
+    """Return a column of the frame, or a field of a struct column, as in `user.id`."""
     if not isinstance(name, str):
-        raise TypeError(f"{argument} must be names of columns, got {name!r}")
+        raise TypeError(f"{argument} must be column names, got {name!r}")
     if name in frame.columns:
         return named(name)
     kind, path = frame.schema, name.split(".")

@@ -1,30 +1,30 @@
-"""What Spark throws, as one sentence.
+"""Shorten the errors of Spark and Java to one sentence.
 
-Errors of Spark's and of Java's enter; one that people can read leaves. Nothing here imports
-pyspark, so that commands can know its errors before they need Spark.
+Errors of Spark and Java enter; `SparkFailed` with one readable sentence leaves. This module does
+not import pyspark, so commands can catch `SparkFailed` before they load Spark.
 """
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_SAID = re.compile(r"\[[A-Z][A-Z0-9_.]+\] [^\n]+")
-"""Spark's own sentence, among the names of classes."""
+_SPARK_MESSAGE = re.compile(r"\[[A-Z][A-Z0-9_.]+\] [^\n]+")
+"""A message of Spark, which begins with an error class in brackets."""
 
-_THROWN = re.compile(r"^(?:Caused by)?: (\S[^\n]*)", re.MULTILINE)
-"""The line in which Java tells an error, or what it came from."""
+_JAVA_ERROR = re.compile(r"^(?:Caused by)?: (\S[^\n]*)", re.MULTILINE)
+"""The line of a Java stack trace that names an error or its cause."""
 
-_CLASSES = re.compile(r"(?:[\w$]+\.)+[\w$]+(?:Exception|Error): (?=\S)")
-"""The name of an error's class before what it says."""
+_JAVA_CLASS = re.compile(r"(?:[\w$]+\.)+[\w$]+(?:Exception|Error): (?=\S)")
+"""The name of a Java error class before its message."""
 
 
 class SparkFailed(ValueError):  # noqa: N818
-    """Spark could not be started, or could not read data; the cause is what it threw."""
+    """Spark could not be started, or could not read data; `__cause__` is the original error."""
 
 
 @contextmanager
-def failures_told(what: str) -> Iterator[None]:
-    """Turn what Spark throws into one sentence; errors of others go on as they are."""
+def plain_failures(what: str) -> Iterator[None]:
+    """Replace errors of Spark by a `SparkFailed` of one sentence; do not change other errors."""
     try:
         yield
     except Exception as error:
@@ -34,16 +34,16 @@ def failures_told(what: str) -> Iterator[None]:
 
 
 def sentence_of(text: str) -> str:
-    r"""What went wrong first, which is told last: Spark's sentence, or else Java's.
+    r"""Return the message of the root cause: the last one of Spark, or else the last one of Java.
 
     >>> sentence_of("called o4.load.\n: java.lang.RuntimeException: java.io.IOException: No room")
     'No room'
     >>> sentence_of("calling o4.load.\n: a.B\n\tat a.C\nCaused by: a.DException: [NO_ROOM] None.")
     '[NO_ROOM] None.'
     """
-    said = _SAID.findall(text)
-    if said:
-        return str(said[-1])
-    thrown = _THROWN.findall(text)
-    first = str(thrown[-1]) if thrown else (text.strip() or "no reason given").splitlines()[0]
-    return _CLASSES.sub("", first)
+    messages = _SPARK_MESSAGE.findall(text)
+    if messages:
+        return str(messages[-1])
+    errors = _JAVA_ERROR.findall(text)
+    cause = str(errors[-1]) if errors else (text.strip() or "no reason given").splitlines()[0]
+    return _JAVA_CLASS.sub("", cause)

@@ -1,7 +1,8 @@
-"""Python work on balanced workers, and aggregates whose states merge.
+"""Run Python functions and mergeable aggregations on balanced workers.
 
-A frame and its key enter; the results of the work leave. Rows go to workers by the packed exchange:
-split by a plan made of the rows themselves, in blocks, and each worker is one or more Spark tasks.
+A frame and its key enter; the results of the work leave. The packed exchange sends rows to workers
+in Arrow blocks, by a plan that is made from counts of the rows. A worker is one or more Spark
+tasks.
 """
 
 from collections.abc import Sequence
@@ -58,13 +59,13 @@ def group_by(
     salt: Sequence[str] | None = None,
     routing: Routing = Balance(),  # noqa: B008  # frozen
 ) -> "GroupedFrame":
-    """Rows of a key together on as few workers as hold them, and no worker with too many.
+    """Group rows by a key: a key has as few workers as possible, and no worker has too many rows.
 
-    What is read straight from files is planned while it is read, each part of a file by itself:
-    where files are sorted by the key, or have few rows, keys get more copies than by a plan of
-    all rows, which `steelyard.plan` makes. Rows that come out of a shuffle may come in another
-    order when a task is run again, so they are counted first, in a pass of its own over the key
-    columns; pass a plan as `routing` to save it.
+    Rows that are read directly from files are planned during the read, and each part of a file has
+    its own plan. Where files are sorted by the key, or have few rows, keys then have more copies
+    than with one plan of all rows, which `steelyard.plan` makes. Rows that come from a shuffle may
+    arrive in another order after a task retry. They are counted first, in a separate pass over the
+    key columns; pass a plan as `routing` to avoid this pass.
 
     The messages of a key that is split do not keep their order. For a stream use `group_stream`.
 
@@ -72,18 +73,27 @@ def group_by(
         frame: The rows to group; it must not be a stream.
         key: The columns of the key.
         workers: The number of workers.
-        tasks_per_worker: Spark tasks of each worker, each smaller than the one before. More of
-            them let fast machines take more than slow ones, and cost more to start.
+        tasks_per_worker: The number of Spark tasks of each worker, each smaller than the one
+            before. With more tasks, fast machines take more work than slow ones; every task costs
+            time to start.
         whole_light_keys: Find the hot keys (`hot_keys`) first, and give `map_arrow` all rows of
             any other key in one table.
         capacities: Relative speeds of the workers, if they are known; equal by default.
-        weight: A column of numbers, at least 0: how much each row counts; 1 by default.
-        salt: The columns that tell rows of one key apart, as in `repartition`; they are used where
-            rows are counted first, or routed by a plan.
+        weight: A numeric column, at least 0, with the weight of each row; 1 by default.
+        salt: The columns that distinguish rows of one key, as in `repartition`; they are used
+            where rows are counted first, or routed by a plan.
         routing: The settings of the balancing, a `RoutingPlan` for `workers * tasks_per_worker`
-            bins, or a `Scheme`, by which every source task routes message by message as the
-            paper's sources do. A scheme needs rows that are read straight from files, and
-            executors that have this package.
+            bins, or a `Scheme`. With a scheme, every source task routes message by message, like
+            the paper's sources. A scheme requires rows that are read directly from files, and
+            executors on which this package is installed.
+
+    Returns:
+        The grouped frame; its methods run work on the workers.
+
+    Raises:
+        TypeError: `frame` is not a Spark DataFrame, or an argument has a wrong type.
+        ValueError: `frame` is a stream, a column is missing or unsuitable, a setting is out of
+            range, or `routing` does not fit the other arguments.
 
     >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
     >>> import steelyard as sy
@@ -106,7 +116,8 @@ def group_by(
         whole_light_keys=True if whole_light_keys else None,
     )
     balance = balance_of(routing)
-    Planner(workers, buckets=max(balance.buckets, workers), capacities=capacities)  # refuses bad
+    # Only to check `capacities`.
+    Planner(workers, buckets=max(balance.buckets, workers), capacities=capacities)
     sizes = capacities_of_tasks(workers, tasks_per_worker, capacities)
     planner_of(balance, workers * tasks_per_worker, sizes)
     if isinstance(routing, RoutingPlan):
@@ -115,9 +126,9 @@ def group_by(
     in_order = repeats.in_order_by([*key, *([] if weight is None else [weight])])
     if kind_of(routing) == "scheme" and not in_order:
         raise ValueError(
-            "routing: a Scheme routes message by message, which depends on their order, and only "
-            "rows read straight from files keep it when a task is run again; use a plan, or write "
-            "the rows to files first"
+            "routing: a Scheme depends on the order of messages, and only rows that are read "
+            "directly from files keep their order in a task retry; use a plan, or write the rows "
+            "to files first"
         )
     return GroupedFrame(
         frame=frame,
@@ -134,7 +145,19 @@ def group_by(
 
 @dataclass(frozen=True, eq=False)
 class GroupedFrame:
-    """A frame whose rows will go to workers by their keys; say with it what the workers do."""
+    """A frame that is grouped by a key; its methods define the work of the workers.
+
+    Args:
+        frame: The rows.
+        key: The key and its buckets.
+        bins: The number of Spark tasks of all workers.
+        routing: The settings of the balancing, a plan or a scheme.
+        salts: The columns that distinguish rows of one key.
+        in_order: Whether a task retry gets the same rows in the same order.
+        weight: The column with the weight of each row, or None.
+        capacities: The relative size of each bin, or None if all are equal.
+        whole_light_keys: Whether only hot keys may be split.
+    """
 
     frame: DataFrame = field(repr=False)
     key: Key
@@ -142,18 +165,28 @@ class GroupedFrame:
     routing: Routing = field(repr=False)
     salts: Salts
     in_order: bool
-    """A task that is run again gets the same rows in the same order."""
     weight: str | None
     capacities: Sequence[float] | None
     whole_light_keys: bool
 
     def map_arrow(self, function: Function, schema: StructType | str) -> DataFrame:
-        """Run a function on the rows of each worker; its tables together are the result.
+        """Run a function on the rows of each worker; the result is the union of its tables.
 
-        It gets a `pyarrow.Table` with the columns of the frame and returns a table, or a record
-        batch, of the given schema. It is called several times in a task, each time with some of
-        its rows, so it must be right for any split of any key; with `whole_light_keys` once,
-        with all of them.
+        The function gets a `pyarrow.Table` with the columns of the frame. It returns a table, or a
+        record batch, of the given schema. A task calls it several times, each time with some of
+        its rows, so the function must be correct for any split of any key. With `whole_light_keys`
+        a task calls it once, with all its rows.
+
+        Args:
+            function: Maps a table of rows to a table of results.
+            schema: The schema of the results.
+
+        Returns:
+            The results of all calls.
+
+        Raises:
+            TypeError: `function` is not callable.
+            ValueError: Arrow has no type for a column of the frame or of `schema`.
 
         >>> import pyarrow.compute as pc
         >>> rows = spark.range(1000).selectExpr("id % 10 AS page", "id")
@@ -173,11 +206,21 @@ class GroupedFrame:
         return self._exchanged(self.frame.columns).mapInArrow(shipped(work), schema)
 
     def aggregate(self, *aggregators: Aggregator) -> DataFrame:
-        """The results of these aggregators for every key: the key columns, then one column each.
+        """Return one row for each key: the key columns, then one column for each aggregator.
 
-        Workers keep partial states, which are then merged key by key. For what Spark itself can
-        combine before a shuffle, like a count or a sum, `frame.groupBy` is faster and as safe
-        from hot keys; this is for sketches and for aggregators of your own.
+        Workers keep partial states, which are then merged for each key. For aggregates that Spark
+        can combine before a shuffle, such as a count or a sum, `frame.groupBy` is faster and as
+        safe from hot keys. Use this method for sketches and for your own aggregators.
+
+        Args:
+            aggregators: The aggregators, such as `Count()`.
+
+        Returns:
+            The results.
+
+        Raises:
+            TypeError: An argument is not an aggregator.
+            ValueError: A column of an aggregator is missing, or Arrow has another type for it.
 
         >>> rows = spark.range(100).selectExpr("id % 2 AS parity", "id")
         >>> from steelyard import Mean
@@ -191,7 +234,7 @@ class GroupedFrame:
         fields = aggregated_schema(self.frame, keys, aggregators)
         wanted = Aggregation(aggregators, keys, fields)
         read = dict.fromkeys([*keys, *(c for a in aggregators for c in a.columns)])
-        # The bucket goes along as one more key: it says where the states of a key meet.
+        # The bucket is one more key column: it decides where the states of a key are merged.
         by_bucket = Aggregation(
             aggregators, [_BUCKET, *keys], fields.append(pa.field(_BUCKET, pa.int32()))
         )
@@ -205,7 +248,7 @@ class GroupedFrame:
 
     @property
     def hot_keys(self) -> list[Row]:
-        """The keys that are too large for one task; they are counted when first asked for.
+        """The keys that are too large for one task; the first access counts the rows.
 
         >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page")
         >>> group_by(rows, "page", workers=4, whole_light_keys=True).hot_keys
@@ -213,7 +256,7 @@ class GroupedFrame:
         """
         return list(self._hot_keys.keys)
 
-    # Both are found by counting: once, however many results are asked for.
+    # Both need a counting pass, which runs once for all results.
 
     @cached_property
     def _hot_keys(self) -> HotKeys:
@@ -244,31 +287,31 @@ class GroupedFrame:
         return planner_of(balance, self.bins, self.capacities)
 
     def _exchanged(self, columns: Sequence[str], *, with_bucket: bool = False) -> DataFrame:
-        """Blocks of these columns, at their workers."""
+        """Return Arrow blocks of these columns, in the partitions of their workers."""
         frame, destinations = self._routed()
         kept = [*columns, *([_BUCKET] if with_bucket else []), *destinations.columns]
         bucket = self.key.bucket().alias(_BUCKET)
         pack = shipped(packing.Packer(destinations, tuple(kept)))
         rows = frame.select("*", bucket).select(*map(named, kept))
-        # Spark looks columns up by name there, and stumbles over dots: they are renamed on the way.
+        # Spark resolves columns by name here and fails on dots, so the columns are renamed.
         numbered = rows.toDF(*(f"c{i}" for i in range(len(kept))))
         blocks = numbered.mapInArrow(pack, packing.SCHEMA)
         return blocks.repartitionById(self.bins, F.col("bin")).select("block")
 
     def _routed(self) -> tuple[DataFrame, packing.Destinations]:
-        """The frame with what a source task needs to know, and how it decides."""
+        """Return the frame with the columns for routing, and how a source task uses them."""
         if not isinstance(self.routing, Balance | RoutingPlan):
             hashed = self.frame.withColumn(_HASH, self.key.hashed())
             return hashed, packing.RoutedHere(_HASH, self.routing, self.bins)
         if self.whole_light_keys:
             plan, bucket = self._plan_of_hot_keys, self._hot_keys.bucket()
         elif isinstance(self.routing, Balance) and self.in_order:
-            return self._planned_while_read(self.routing)
+            return self._planned_during_read(self.routing)
         else:
             plan, bucket = self._plan, self.key.bucket()
         return with_bin(self.frame, plan, bucket, self.salts.column()), packing.Decided(BIN)
 
-    def _planned_while_read(self, balance: Balance) -> tuple[DataFrame, packing.Destinations]:
+    def _planned_during_read(self, balance: Balance) -> tuple[DataFrame, packing.Destinations]:
         place = f"{HIDDEN}place"
         frame = self.frame.withColumn(place, self.key.bucket())
         if self.weight is not None:

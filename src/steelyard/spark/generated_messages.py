@@ -1,4 +1,4 @@
-"""Data sets on Spark: made in parallel, by message number, and written as Parquet.
+"""Generate data sets on Spark, in parallel by message number, and write them as Parquet.
 
 A data set enters; a DataFrame of its messages leaves, the same for any number of partitions.
 """
@@ -15,7 +15,7 @@ SCHEMA = "message long, time double, key string"
 
 
 def messages(spark: SparkSession, dataset: Dataset, partitions: int | None = None) -> DataFrame:
-    """The messages of a data set: their numbers from 0, seconds since the start, and keys.
+    """Return the messages of a data set: their numbers from 0, seconds since the start, and keys.
 
     >>> from steelyard import datasets
     >>> messages(spark, datasets.named("wp", fraction=1e-5), partitions=3).count()
@@ -34,7 +34,16 @@ def messages(spark: SparkSession, dataset: Dataset, partitions: int | None = Non
 
 
 def write(spark: SparkSession, dataset: Dataset, path: str, partitions: int | None = None) -> None:
-    """Write the messages of a data set to a folder of Parquet files that is not there yet.
+    """Write the messages of a data set to a new folder of Parquet files.
+
+    Args:
+        spark: The session.
+        dataset: The data set.
+        path: The folder; it must not exist.
+        partitions: The number of files; Spark's default parallelism by default.
+
+    Raises:
+        AnalysisException: The folder exists.
 
     >>> from steelyard import datasets
     >>> write(spark, datasets.named("zf", fraction=1e-5), f"{folder}/zf")
@@ -45,5 +54,5 @@ def write(spark: SparkSession, dataset: Dataset, path: str, partitions: int | No
 
 
 def _runs(numbers: np.ndarray) -> list[np.ndarray]:
-    """Cut where the numbers do not follow one another."""
+    """Split the numbers into runs of consecutive numbers."""
     return np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)

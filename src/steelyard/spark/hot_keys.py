@@ -1,7 +1,7 @@
-"""Which keys are too large for one task; all others can then stay whole.
+"""Find the keys that are too large for one task, so that all other keys can stay whole.
 
 A frame, its key and a planner enter; the hot keys and a plan that splits no other key leave. Each
-hot key has a bucket of its own, behind the buckets of all the others.
+hot key has its own bucket, after the buckets of all other keys.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,14 @@ _AMOUNT, _HASH = f"{HIDDEN}amount", f"{HIDDEN}hash"
 
 @dataclass(frozen=True)
 class HotKeys:
-    """The keys that are split, and where rows go."""
+    """The hot keys of a frame, and a plan that splits only them.
+
+    Args:
+        key: The key columns and the buckets of light keys.
+        keys: The hot keys.
+        hashes: The hashes of the hot keys; the first has the first bucket after those of `key`.
+        plan: The plan for all buckets.
+    """
 
     key: Key
     keys: tuple[Row, ...]
@@ -28,7 +35,17 @@ class HotKeys:
 
     @classmethod
     def of(cls, frame: DataFrame, key: Key, planner: Planner, weight: str | None) -> "HotKeys":
-        """Count by bucket, then by key in those buckets that are too large for one task."""
+        """Count by bucket, then by key in the buckets that are too large for one task.
+
+        Args:
+            frame: The rows.
+            key: The key columns and the buckets of light keys.
+            planner: Gives the number of bins, their capacities and epsilon.
+            weight: The column with the weight of each row, or None.
+
+        Returns:
+            The hot keys and their plan.
+        """
         counts = bucket_counts(frame, key, weight=weight)
         limit = counts.sum() / planner.capacities.sum() * planner.capacities.max()
         large = np.flatnonzero(counts > limit).tolist()
@@ -36,7 +53,7 @@ class HotKeys:
         if large:
             own = frame.where(key.bucket().isin(large)).groupBy(*map(named, key.names))
             sums = own.agg(amount_of(weight).alias(_AMOUNT)).withColumn(_HASH, key.hashed())
-            # Keys with the same hash go the same way: they are hot together.
+            # Keys with the same hash have the same destination, so their amounts are added.
             together = sums.groupBy(_HASH).agg(
                 F.sum(_AMOUNT).alias(_AMOUNT), F.collect_list(F.struct(*map(named, key.names)))
             )
@@ -52,7 +69,7 @@ class HotKeys:
         return cls(key, keys, hashes, plan.with_whole(range(key.buckets)))
 
     def bucket(self) -> Column:
-        """The bucket of a row's key: a hot key's own, or the one that its hash says."""
+        """Return the bucket of a row's key: a hot key has its own, others have that of the hash."""
         if not self.hashes:
             return self.key.bucket()
         known = F.array(*map(F.lit, self.hashes))

@@ -1,7 +1,8 @@
-"""A balanced join: rows of a hot key are shared out, and what they join with follows them.
+"""Join two frames without a hot partition: the rows of a hot key are split over partitions.
 
-Two frames and the columns they share enter; the rows of Spark's own join leave, in partitions of
-equal weight. Spark shuffles each frame once, and nothing after that.
+Two frames and their common columns enter; the rows of Spark's own join leave, in partitions of
+equal weight. Matching rows of the other frame are copied to each partition of a hot key. Spark
+shuffles each frame once, and the join needs no other shuffle.
 """
 
 from collections.abc import Sequence
@@ -43,18 +44,18 @@ def join(
     salt: Sequence[str] | None = None,
     routing: Balance | RoutingPlan = Balance(),  # noqa: B008  # frozen
 ) -> DataFrame:
-    """Like `big.join(small, on, how)`, without the hot partition; `how` is inner or left.
+    """Join two frames like `big.join(small, on, how)`, without the hot partition.
 
-    The rows of `big` are shared out over `workers` partitions, as `repartition` does it. A row of
-    `small` goes to the partitions that may hold its key: one, unless the key is hot in `big`.
-    Where a row of `big` goes depends on its content, so rows that are equal in all columns, or in
-    those of `salt`, stay together. What `repartition` says of `salt` is true here, too.
+    The rows of `big` are distributed over `workers` partitions, as by `repartition`. A row of
+    `small` goes to every partition that may have its key: one, unless the key is hot in `big`. The
+    partition of a row of `big` depends on its content. Rows that are equal in all columns, or in
+    those of `salt`, stay together. The rules of `repartition` for `salt` apply here, too.
 
-    What is balanced are rows of `big`, or their `weight`: if some find many partners in `small`,
-    let it be the number of those.
+    The balance is by the rows of `big`, or by their `weight`. If some keys have many matching rows
+    in `small`, pass the number of matches as the weight.
 
-    If `small` fits into the memory of every executor, `big.join(F.broadcast(small), on)` moves no
-    row of `big` at all, and is faster.
+    If `small` fits into the memory of every executor, `big.join(F.broadcast(small), on)` is faster,
+    because it does not move the rows of `big`.
 
     Args:
         big: The frame with hot keys.
@@ -63,10 +64,18 @@ def join(
         how: "inner" or "left".
         workers: The number of partitions.
         capacities: Relative sizes of the partitions; equal by default.
-        weight: A column of `big`, of numbers at least 0: how much each row counts; 1 by default.
-        salt: The columns of `big` that tell rows of one key apart.
-        routing: A `RoutingPlan` of `big`, which saves the counting pass, or the settings of the
+        weight: A numeric column of `big`, at least 0, with the weight of each row; 1 by default.
+        salt: The columns of `big` that distinguish rows of one key.
+        routing: A `RoutingPlan` of `big`, which avoids the counting pass, or the settings of the
             balancing.
+
+    Returns:
+        The joined rows: the key columns, then the other columns of `big` and of `small`.
+
+    Raises:
+        TypeError: `big` or `small` is not a Spark DataFrame, or an argument has a wrong type.
+        ValueError: A frame is a stream, a key column is missing or has different types in the two
+            frames, or a setting is out of range.
 
     >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
     >>> titles = spark.sql("SELECT * FROM VALUES ('hot', 'News'), ('7', 'Cats') AS t(page, title)")
@@ -97,18 +106,19 @@ def join(
 
 
 def _placed(frame: DataFrame, workers: int) -> DataFrame:
-    """Every row in the partition of its bin, where Spark leaves it when it joins by bin and key.
+    """Move every row to the partition of its bin; a join by bin and key leaves it there.
 
-    A bin is never null. Spark must be told, or it computes each bin twice: once to look for nulls.
-    Not `repartition(workers, BIN)`: Spark takes that as advice, and shuffles by bin and key. (So it
-    does here, too, under its internal setting requireAllClusterKeysForDistribution.)
+    A bin is never null. The coalesce makes this known to Spark, which otherwise computes each bin
+    twice: once to check for nulls. With `repartition(workers, BIN)` Spark would shuffle again by
+    bin and key. (It also does so here under its internal setting
+    requireAllClusterKeysForDistribution.)
     """
-    surely = F.coalesce(F.col(BIN), F.lit(0))
-    return frame.withColumn(BIN, surely).repartitionById(workers, F.col(BIN))
+    not_null = F.coalesce(F.col(BIN), F.lit(0))
+    return frame.withColumn(BIN, not_null).repartitionById(workers, F.col(BIN))
 
 
 def _has_key(names: Sequence[str]) -> Column:
-    """Whether a row can match any: nulls never do, so an inner join need not place them."""
+    """Return whether no key column is null; null keys never match, so an inner join drops them."""
     return reduce(and_, (named(name).isNotNull() for name in names))
 
 
@@ -118,23 +128,23 @@ def _require_joinable(big: DataFrame, small: DataFrame, names: Sequence[str], ho
     for which, frame in (("big", big), ("small", small)):
         require_frame(which, frame)
         if frame.isStreaming:
-            raise ValueError(f"{which} is a stream, and join takes frames that end")
+            raise ValueError(f"{which} is a stream; join requires DataFrames that do not stream")
         require_key(frame, f"on ({which})", names)
     for name in names:
         _require_one_type(name, _kind(big, name), _kind(small, name))
 
 
 def _require_one_type(name: str, in_big: str, in_small: str) -> None:
-    """Refuse keys that Spark calls equal although their hashes differ."""
+    """Refuse keys of different types, which may be equal in Spark but have different hashes."""
     if in_big != in_small:
         raise ValueError(
             f"on: column {name!r} is {in_big} in big and {in_small} in small, and equal keys of "
-            "different types have different hashes; cast one to the type of the other"
+            "different types have different hashes; cast one column to the type of the other"
         )
 
 
 def _kind(frame: DataFrame, name: str) -> str:
     field = frame.schema[name]
-    # Spark shows char(n) as a string, and pads the shorter one where it compares two of them.
+    # Spark shows char(n) as a string, and pads the shorter value when it compares two of them.
     padded = (field.metadata or {}).get("__CHAR_VARCHAR_TYPE_STRING", "")
     return padded if padded.startswith("char") else field.dataType.simpleString()

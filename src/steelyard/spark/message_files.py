@@ -1,8 +1,8 @@
 """Load keyed streams into Spark.
 
 A path that Spark can read enters; a frame of messages (`time` in seconds, `key`) leaves, with a
-report on its lines. What is a message, and what is malformed, is decided by the parsers of
-`steelyard.datasets.formats`.
+report on its lines. The parsers of `steelyard.datasets.formats` decide which lines are messages
+and which are malformed.
 """
 
 import os
@@ -38,7 +38,7 @@ _TALLIED = "time double, key string, lines bigint, malformed bigint"
 
 @dataclass(frozen=True)
 class LoadReport:
-    """How many lines, or rows of a table, were read, and how many of them were malformed."""
+    """The number of lines, or rows of a table, that were read, and how many were malformed."""
 
     lines: int
     malformed: int
@@ -46,21 +46,27 @@ class LoadReport:
 
 @dataclass(frozen=True)
 class LoadedFrame:
-    """Messages (`time` as double, `key`), and what was seen while they were read."""
+    """Messages (`time` as double, `key`), and the counts of the lines that were read."""
 
     frame: DataFrame
     counted: Observed
 
     def report(self, patience: float = 10.0) -> LoadReport:
-        """What the first action on the frame has read.
+        """Return the line counts of the first action on the frame.
 
-        Spark counts while an action runs, and keeps the counts of the first: let that be one
-        that reads all lines. Of an action that failed it keeps what was read until then. Without
-        an action there is nothing to report, and after `patience` seconds a RuntimeError says so.
+        Spark counts lines during an action, and keeps the counts of the first action only: run
+        an action that reads all lines first. If that action fails, the counts are those up to the
+        failure.
+
+        Args:
+            patience: Seconds to wait for the counts.
+
+        Raises:
+            RuntimeError: No action has run on the frame within `patience` seconds.
         """
         seen = self.counted.within(patience)
         if seen is None:
-            raise RuntimeError("nothing has been read yet: run an action on the frame first")
+            raise RuntimeError("no lines have been read yet; run an action on the frame first")
         return LoadReport(seen["lines"], seen["malformed"])
 
 
@@ -73,11 +79,26 @@ def load(
     time: str | None = None,
     on_malformed: OnMalformed = "stop",
 ) -> LoadedFrame:
-    r"""The messages of a file, or of all files below a folder, as a frame.
+    r"""Return the messages of a file, or of all files below a folder, as a frame.
 
-    The settings are those of `steelyard.datasets.loading.load`. Files are gzip if their names
-    end in `.gz`. With `on_malformed="stop"` the action that meets a malformed line fails, with a
-    sentence about it in the error's text.
+    The settings are those of `steelyard.datasets.loading.load`. A file is read as gzip if its name
+    ends in `.gz`.
+
+    Args:
+        spark: The session.
+        path: A file or a folder that Spark can read.
+        format: "wikibench", "words", "csv" or "parquet".
+        key: The column of the keys; only for csv and parquet.
+        time: The column of the times, for csv and parquet; without it all times are null.
+        on_malformed: With "stop", an action that reads a malformed line fails, and the error names
+            the line. With "skip", malformed lines are left out and counted.
+
+    Returns:
+        The frame of messages, and the counts of its lines after the first action.
+
+    Raises:
+        FileNotFoundError: The folder has no files.
+        ValueError: A setting does not fit the format, or a column is missing.
 
     >>> _ = (folder / "texts.tsv").write_text("1\tto be\nlater\tor not\n")
     >>> loaded = load(spark, folder, "words", on_malformed="skip")
@@ -107,7 +128,10 @@ def load(
 
 
 def _text(spark: SparkSession, path: str) -> DataFrame:
-    """Lines as bytes, each with its file and, in the piece that begins the file, a mark of it."""
+    """Return lines as bytes, each with its file and `beginning`.
+
+    `beginning` is a hash of the file in the split that begins the file, and 0 in other splits.
+    """
     text = spark.read.text(path, lineSep="\n", recursiveFileLookup=True)
     if not text.inputFiles():
         raise FileNotFoundError(f"the folder {path!r} holds no files")
@@ -145,7 +169,7 @@ def _from_lines(
 def _parser(
     line_format: LineFormat, stop: bool, header: bytes | None
 ) -> Callable[[_Batches], _Batches]:
-    """From batches of lines to their messages; the tally of every batch follows as one row."""
+    """Return a parser that yields the messages of each batch, then one row with its line counts."""
 
     def parse(batches: _Batches) -> _Batches:
         for batch in batches if header is None else _below_headers(batches, header):
@@ -162,15 +186,17 @@ def _parser(
 
 
 def _below_headers(batches: _Batches, header: bytes) -> _Batches:
-    """The lines that are no headers: a file's header is the line where its mark first appears."""
+    """Drop the header of each file: the first line with the file's `beginning`."""
     last = np.zeros(1, np.int64)
     for batch in batches:
         beginnings = np.concatenate((last, batch.column("beginning").to_numpy()))
         is_header = (beginnings[1:] != 0) & (beginnings[1:] != beginnings[:-1])
         for line in batch.filter(pa.array(is_header)).to_pylist():
             if line["line"].removesuffix(b"\r") != header:
-                there = f"{line['file']} has another header than the first file"
-                raise ValueError(f"{there}: load them one by one")
+                raise ValueError(
+                    f"{line['file']} has another header than the first file; load the files one "
+                    "by one"
+                )
         last = beginnings[-1:]
         yield batch.filter(pa.array(~is_header))
 

@@ -1,7 +1,8 @@
-"""A plan as a Spark expression: no Python touches a row.
+"""Route rows by a plan with Spark expressions; no row passes through Python.
 
-A plan enters; a frame with the bin of each row leaves. It is what `RoutingPlan.route` gives for the
-same buckets and salts. A row that must meet all others of its bucket gets every bin of the bucket.
+A plan enters; a frame with the bin of each row leaves. `RoutingPlan.route` returns the same bins
+for the same buckets and salts. A row that must meet all rows of its bucket is copied to every bin
+of the bucket.
 """
 
 from functools import reduce
@@ -20,10 +21,11 @@ _BUCKET = f"{HIDDEN}bucket"
 
 
 def bin_of(plan: RoutingPlan, bucket: Column, salt: Column) -> Column:
-    """The bin of a row.
+    """Return the bin of a row.
 
-    A whole bucket is looked up. For a split one the salt's high half is a place between 0 and
-    2^32: a guide gives the first cell that it may fall into, and a step or two the right one.
+    The bin of a whole bucket comes from a table. In a split bucket, the high half of the salt is a
+    position between 0 and 2^32. A guide table gives the first cell that may contain the position,
+    and a few steps lead to the cell that does.
     """
     tables = plan.tables()
     first = F.get(_array(tables.first), bucket)
@@ -36,35 +38,45 @@ def bin_of(plan: RoutingPlan, bucket: Column, salt: Column) -> Column:
     cell = F.get(_array(tables.guide), F.get(_array(tables.guide_starts), rank) + mark)
     beyond = F.shiftleft(rank.cast("long"), 32) + place
     ends = _array(tables.ends)
-    # Written once for each step, all from the same cell: an expression of its own for each would
-    # double with every one of them.
+    # Each step is one term that starts from the same cell. If each step used the result of the
+    # step before, the expression would double with every step.
     steps = [(beyond >= F.get(ends, cell + step)).cast("int") for step in range(tables.steps)]
     split = F.get(_array(tables.bins), reduce(add, steps, cell))
     return F.when(first < 0, split).otherwise(first)
 
 
 def with_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column, salt: Column) -> DataFrame:
-    """The frame with one more column, `BIN`."""
+    """Add the column `BIN`, the bin of each row.
+
+    Args:
+        frame: The rows.
+        plan: The routing plan.
+        bucket: The bucket of a row's key.
+        salt: A number that selects a cell of a split bucket.
+
+    Returns:
+        The frame with one more column.
+    """
     return frame.withColumn(BIN, bin_of(plan, bucket, salt))
 
 
 def with_every_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column) -> DataFrame:
-    """The frame with one more column, `BIN`, and every row once for each bin of its bucket.
+    """Add the column `BIN`, and repeat each row once for each bin of its bucket.
 
-    Only rows of split buckets are there more than once.
+    Only rows of split buckets appear more than once.
     """
     starts, bins = plan.bins_by_bucket()
     first = F.get(_array(starts), F.col(_BUCKET))
-    behind = F.get(_array(starts), F.col(_BUCKET) + 1)
-    own = F.slice(_array(bins), first + 1, behind - first)  # Spark counts from 1 here
+    end = F.get(_array(starts), F.col(_BUCKET) + 1)
+    own = F.slice(_array(bins), first + 1, end - first)  # Spark counts from 1 here
     columns = map(named, frame.columns)
     return frame.withColumn(_BUCKET, bucket).select(*columns, F.explode(own).alias(BIN))
 
 
 def _array(values: NDArray[np.integer]) -> Column:
-    """An array that is the same for all rows: written as text, which Spark reads once.
+    """Return a constant array, written as text that Spark parses once.
 
-    One literal for each value would be thousands of calls.
+    One literal for each value would need thousands of calls.
     """
     kind = "BIGINT" if values.dtype == np.int64 else "INT"
     text = ",".join(map(str, values.tolist()))

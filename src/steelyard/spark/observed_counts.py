@@ -1,4 +1,7 @@
-"""What Spark has counted while an action ran."""
+"""Read the metrics that Spark observes during an action.
+
+An observed frame enters; the counts of its first action leave.
+"""
 
 from contextlib import suppress
 from threading import Thread
@@ -7,14 +10,15 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation
 
 _PATIENCE = 10.0
-"""Seconds that Spark may take to end an observation: it does so by an event, as all its news."""
+"""Seconds to wait until Spark ends an observation; it does so with an asynchronous event."""
 
 
 class Observed:
-    """The counts of the first action on a frame, for those who must not wait for ever.
+    """The counts of the first action on a frame, with a limit on the time to wait for them.
 
-    Give `observation` to `DataFrame.observe`. Only a thread can wait for it, as Spark has no way to
-    ask without waiting: one thread at most, which ends with the first action or with `close`.
+    Pass `observation` to `DataFrame.observe`. Spark's own call blocks until an action has run, so a
+    thread waits for it. There is at most one thread, which ends with the first action or with
+    `close`.
 
     >>> from pyspark.sql import functions as F
     >>> counted = Observed()
@@ -31,7 +35,7 @@ class Observed:
         self._waiting: Thread | None = None
 
     def within(self, seconds: float) -> dict[str, Any] | None:
-        """The counts if they come within so many seconds; None if no action has run."""
+        """Wait at most this many seconds and return the counts; None if no action has run."""
         if self._seen is None:
             if self._waiting is None or not self._waiting.is_alive():
                 self._waiting = Thread(target=self._wait, daemon=True)
@@ -40,17 +44,17 @@ class Observed:
         return self._seen
 
     def close(self, frame: DataFrame) -> dict[str, Any] | None:
-        """Wait no longer: the counts if they have come by now; later actions are not observed.
+        """Stop observing and return the counts, or None; later actions are not observed.
 
         Args:
-            frame: The observed frame, or one that is made of it.
+            frame: The observed frame, or one that is derived from it.
         """
         if self._waiting is not None and self._waiting.is_alive():
-            # Spark needs no job for no rows, observes nothing, and so ends the observation.
+            # This action needs no job and observes nothing, and so it ends the observation.
             frame.limit(0).collect()
             self._waiting.join(_PATIENCE)
         return self._seen
 
     def _wait(self) -> None:
-        with suppress(Exception):  # nothing was observed, or Spark was stopped in the meantime
+        with suppress(Exception):  # no metrics were observed, or Spark was stopped meanwhile
             self._seen = self.observation.get or None

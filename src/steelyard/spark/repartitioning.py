@@ -1,4 +1,4 @@
-"""Balanced partitions: count, plan, and send every row where the plan says.
+"""Balance the partitions of a frame: count its rows, plan, and route every row by the plan.
 
 A frame and its key enter; the same rows leave, in partitions of equal weight.
 """
@@ -31,8 +31,8 @@ from steelyard.spark.routing import (
 from steelyard.spark.salts import ENOUGH, Salts
 from steelyard.validation import require_whole
 
-_LOOK = 20_000
-"""Rows of split buckets that are looked at to see whether their salts differ."""
+_CHECKED_ROWS = 20_000
+"""Rows of split buckets that are read to check whether their salts differ."""
 
 
 def plan(
@@ -43,19 +43,27 @@ def plan(
     weight: str | None = None,
     routing: Balance = Balance(),  # noqa: B008  # frozen
 ) -> RoutingPlan:
-    """Count the messages of each bucket of keys, in one pass over the key columns, and plan.
+    """Count the messages of each bucket, in one pass over the key columns, and make a plan.
 
-    No worker gets more than `(1 + epsilon)` times its share. The plan describes itself in a
-    notebook, and `repartition`, `group_by` and `join` accept it as `routing`, which saves them the
-    counting pass.
+    No worker gets more than `(1 + epsilon)` times its share. A notebook shows a description of the
+    plan. `repartition`, `group_by` and `join` accept it as `routing` and then need no counting
+    pass.
 
     Args:
         frame: The rows to plan for; it must not be a stream.
         key: The columns of the key.
         workers: The number of workers, or of partitions.
         capacities: Relative speeds of the workers, if they are known; equal by default.
-        weight: A column of numbers, at least 0: how much each row counts; 1 by default.
+        weight: A numeric column, at least 0, with the weight of each row; 1 by default.
         routing: The settings of the balancing, such as `Balance(epsilon=0.1, sample=0.1)`.
+
+    Returns:
+        The plan.
+
+    Raises:
+        TypeError: `frame` is not a Spark DataFrame, or an argument has a wrong type.
+        ValueError: `frame` is a stream or has no rows, a column is missing or unsuitable, or a
+            setting is out of range.
 
     >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
     >>> planned = plan(rows, "page", workers=8)
@@ -73,7 +81,7 @@ def plan(
     buckets = Key(key, routing.buckets)
     counts = bucket_counts(frame, buckets, weight=weight, sample=routing.sample)
     if not counts.any():
-        raise ValueError("there is nothing to plan for: the frame is empty, or all weights are 0")
+        raise ValueError("there are no rows to plan for: the frame is empty, or all weights are 0")
     return planner.update(counts)
 
 
@@ -86,28 +94,36 @@ def repartition(
     salt: Sequence[str] | None = None,
     routing: Balance | RoutingPlan = Balance(),  # noqa: B008  # frozen
 ) -> DataFrame:
-    """Like `frame.repartition(workers, *key)`, without the hot partition.
+    """Repartition like `frame.repartition(workers, *key)`, without the hot partition.
 
-    A key stays in one partition unless it has too many rows for one; then it is in as few as hold
-    it. Which of them a row goes to depends on its content, so that a task that is run again sends
-    it to the same place; rows that are equal in all columns stay together. `salt` names the
-    columns to tell rows of a key apart by, if a few are enough: an id, or Kafka's partition and
-    offset.
+    A key stays in one partition unless it has too many rows for one; then it is split over as few
+    partitions as possible. The content of a row decides to which of them it goes, so a task retry
+    sends it to the same partition. Rows that are equal in all columns stay together. `salt` names
+    the columns that decide, if a few are enough: an id, or Kafka's partition and offset.
 
-    By default those columns tell them apart whose values are sure to be the same when a task is run
-    again: not `rand()` behind a shuffle, nor a sum of fractions, nor what `dropDuplicates` left
-    besides its own columns. If there are none, hot keys stay whole, and a warning says so. A `salt`
-    of such columns is refused; where Spark does not show how a column is made, you are believed.
+    By default, `salt` is every column whose values are the same in each task retry. Columns that
+    may change are left out: `rand()` after a shuffle, a sum of floating-point numbers, or columns
+    that `dropDuplicates` does not compare. If no column is left, hot keys stay whole, and a warning
+    says so. A `salt` with columns that are known to change is refused. Where Spark does not show
+    how a column is computed, the `salt` of the user is accepted.
 
     Args:
         frame: The rows to distribute; a stream only with a `RoutingPlan`.
         workers: The number of partitions.
         key: The columns of the key.
         capacities: Relative sizes of the partitions; equal by default.
-        weight: A column of numbers, at least 0: how much each row counts; 1 by default.
-        salt: The columns that tell rows of one key apart.
-        routing: A `RoutingPlan` of `plan`, which saves the counting pass, or the settings of the
-            balancing.
+        weight: A numeric column, at least 0, with the weight of each row; 1 by default.
+        salt: The columns that distinguish rows of one key.
+        routing: A `RoutingPlan` made by `plan`, which avoids the counting pass, or the settings of
+            the balancing.
+
+    Returns:
+        The same rows in `workers` partitions.
+
+    Raises:
+        TypeError: `frame` is not a Spark DataFrame, or an argument has a wrong type.
+        ValueError: `frame` is a stream and `routing` is not a plan, a column is missing or
+            unsuitable, or a setting is out of range.
 
     >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
     >>> balanced = repartition(rows, 4, "page")
@@ -126,10 +142,10 @@ def repartition(
         planned = fitted(routing, salts)
     else:
         others = "use sy.group_stream(stream, ...), or sy.Balancer in foreachBatch"
-        _refuse_streams(frame, "repartition without a plan", f"give a plan, {others}")
+        _refuse_streams(frame, "repartition without a plan", f"pass a plan, {others}")
         planner = planner_of(routing, workers, capacities)
         planned = counted_plan(frame, key, planner, salts, weight=weight, sample=routing.sample)
-    # Not as a column of its own, which would travel with every row.
+    # An expression and not a column, because a column would be shuffled with every row.
     destination = bin_of(planned, Key(key, planned.buckets).bucket(), salts.column())
     return frame.repartitionById(workers, destination)
 
@@ -143,7 +159,22 @@ def counted_plan(
     weight: str | None = None,
     sample: float | None = None,
 ) -> RoutingPlan:
-    """A plan for the rows of a frame, which may have none; warns if they cannot be told apart."""
+    """Count the rows of a frame and plan for them; warn if equal rows of a hot key stay together.
+
+    Args:
+        frame: The rows; there may be none.
+        names: The columns of the key.
+        planner: Makes the plan from the counts.
+        salts: The columns that distinguish rows of one key.
+        weight: The column with the weight of each row, or None.
+        sample: The fraction of the rows to count, or None for all.
+
+    Returns:
+        The plan; without salt columns it splits no key.
+
+    Raises:
+        ValueError: A weight is negative or not finite.
+    """
     key = Key(names, planner.buckets)
     made = fitted(planner.update(bucket_counts(frame, key, weight=weight, sample=sample)), salts)
     warn_of_equal_rows(frame, made, key.bucket(), salts)
@@ -151,7 +182,7 @@ def counted_plan(
 
 
 def fitted(plan: RoutingPlan, salts: Salts) -> RoutingPlan:
-    """The plan, with hot keys whole if nothing tells their rows apart; warns if so."""
+    """Return the plan; without salt columns, with hot keys whole and with a warning."""
     salts.warn_if_missing(plan, stacklevel=4)
     return salts.fit(plan)
 
@@ -159,7 +190,20 @@ def fitted(plan: RoutingPlan, salts: Salts) -> RoutingPlan:
 def bucket_counts(
     frame: DataFrame, key: Key, *, weight: str | None = None, sample: float | None = None
 ) -> NDArray[np.float64]:
-    """Rows, or their weights, by bucket: one pass over the key columns."""
+    """Count the rows of each bucket, or add up their weights, in one pass over the key columns.
+
+    Args:
+        frame: The rows.
+        key: The key columns and the number of buckets.
+        weight: The column with the weight of each row, or None.
+        sample: The fraction of the rows to count, or None for all.
+
+    Returns:
+        One number for each bucket.
+
+    Raises:
+        ValueError: The weight is not a numeric column, or a weight is negative or not finite.
+    """
     require_weight(frame, weight)
     if sample is not None:
         frame = frame.sample(fraction=sample, seed=0)
@@ -174,31 +218,38 @@ def bucket_counts(
 
 
 def amount_of(weight: str | None) -> Column:
-    """How much some rows count for: their number, or the sum of their weights."""
+    """Return an aggregate of rows: their number, or the sum of their weights."""
     if weight is None:
         return F.count(F.lit(1)).cast("double")
-    return F.sum(named(weight).cast("double"))  # a sum of longs or decimals may not fit
+    return F.sum(named(weight).cast("double"))  # a sum of longs or decimals may overflow
 
 
 def _refuse_streams(frame: DataFrame, what: str, instead: str) -> None:
     if frame.isStreaming:
-        raise ValueError(f"{what} must count rows first, which a stream does not allow; {instead}")
+        raise ValueError(f"{what} counts the rows first, and a stream has no end; {instead}")
 
 
 def warn_of_equal_rows(frame: DataFrame, plan: RoutingPlan, bucket: Column, salts: Salts) -> None:
-    """Look at some rows of split buckets: those with equal salts cannot be parted."""
+    """Read some rows of split buckets, and warn if rows with equal salts exceed a cell.
+
+    Args:
+        frame: The rows.
+        plan: The plan that splits buckets.
+        bucket: The bucket of a row's key.
+        salts: The columns that distinguish rows of one key.
+    """
     split = sorted(plan.splits)
     if not split:
         return
-    looked = frame.select(bucket.alias("bucket"), salts.column().alias("salt"))
-    looked = looked.where(F.col("bucket").isin(split)).limit(_LOOK)
-    rows = looked.toArrow().to_pandas()
+    checked = frame.select(bucket.alias("bucket"), salts.column().alias("salt"))
+    checked = checked.where(F.col("bucket").isin(split)).limit(_CHECKED_ROWS)
+    rows = checked.toArrow().to_pandas()
     for number, own in rows.groupby("bucket"):
-        most_alike = own["salt"].value_counts(normalize=True).iloc[0]
+        largest = own["salt"].value_counts(normalize=True).iloc[0]
         widest = max(cell.weight for cell in plan.cells(int(number)))
-        if len(own) >= ENOUGH and most_alike > widest:
+        if len(own) >= ENOUGH and largest > widest:
             warnings.warn(
-                f"{most_alike:.0%} of the rows of a hot key are equal in {', '.join(salts.names)}, "
+                f"{largest:.0%} of the rows of a hot key are equal in {', '.join(salts.names)}, "
                 "and equal rows stay in one partition; name columns that differ with salt=",
                 stacklevel=4,
             )

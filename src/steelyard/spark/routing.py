@@ -1,6 +1,6 @@
-"""How rows are routed, as the user says it: a `Balance`, a `RoutingPlan` or a `Scheme`.
+"""Check the argument `routing` of a call: a `Balance`, a `RoutingPlan` or a `Scheme`.
 
-The argument `routing` of a call enters; it leaves checked, before any work starts.
+The argument enters; it leaves checked, before any work starts.
 """
 
 from collections.abc import Sequence
@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Union
 
 from steelyard.plans import Balance, Planner, RoutingPlan
 
-if TYPE_CHECKING:  # schemes are compiled: only those who use them need a compiler
+if TYPE_CHECKING:  # schemes need numba, so they are loaded only where they are used
     from steelyard.schemes import Scheme
 
 Routing = Union[Balance, RoutingPlan, "Scheme"]
 
 
 def require_routing(routing: object, allowed: Sequence[str]) -> None:
-    """Refuse what does not say how to route rows, or not in this call."""
+    """Refuse a value that is not a routing, or a kind of routing that is not allowed here."""
     kind = kind_of(routing)
     if kind in allowed:
         return
     if kind == "scheme":
         raise ValueError(
-            f"routing: {routing!r} routes message by message, which only sy.group_by and "
-            "sy.group_stream can do; pass a Balance or a RoutingPlan"
+            f"routing: only sy.group_by and sy.group_stream accept a Scheme, got {routing!r}; "
+            "pass a Balance or a RoutingPlan"
         )
     if kind == "plan":
-        raise ValueError("routing: this call makes plans itself; pass a Balance, not a RoutingPlan")
+        raise ValueError("routing: this call makes its own plan; pass a Balance, not a RoutingPlan")
     words = {"balance": "a Balance", "plan": "a RoutingPlan", "scheme": "a Scheme"}
     *first, last = (words[name] for name in allowed)
     listed = f"{', '.join(first)} or {last}" if first else last
@@ -33,7 +33,7 @@ def require_routing(routing: object, allowed: Sequence[str]) -> None:
 
 
 def kind_of(routing: object) -> str:
-    """One of "balance", "plan" and "scheme"; "" if it is none."""
+    """Return "balance", "plan" or "scheme"; "" if the value is none of them."""
     if isinstance(routing, Balance):
         return "balance"
     if isinstance(routing, RoutingPlan):
@@ -44,12 +44,12 @@ def kind_of(routing: object) -> str:
 
 
 def balance_of(routing: object) -> Balance:
-    """The settings of the balancing; the defaults where something else routes the rows."""
+    """Return the settings of the balancing; the defaults if a plan or a scheme is given."""
     return routing if isinstance(routing, Balance) else Balance()
 
 
 def planner_of(balance: Balance, bins: int, capacities: Sequence[float] | None = None) -> Planner:
-    """A planner with these settings."""
+    """Return a planner with these settings."""
     return Planner(bins, balance.epsilon, balance.buckets, capacities, decay=balance.decay)
 
 
@@ -65,7 +65,7 @@ def require_workers_of(plan: RoutingPlan, workers: int, tasks: int = 1) -> None:
 
 
 def require_not_decided(routing: object, **given: object) -> None:
-    """Refuse settings of the balancing beside a plan or a scheme, which does without them."""
+    """Refuse settings of the balancing together with a plan or a scheme, which ignore them."""
     if isinstance(routing, Balance):
         return
     for name, value in given.items():

@@ -1,4 +1,7 @@
-"""A Spark session for commands: local unless a master is named."""
+"""Start or join a Spark session for commands.
+
+A master enters, local by default; a session leaves.
+"""
 
 import logging
 import os
@@ -15,16 +18,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from steelyard.printable import printable
-from steelyard.spark.failures import SparkFailed, failures_told
+from steelyard.spark.failures import SparkFailed, plain_failures
 
 STATE_IN_ROCKSDB = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
-    # What has changed is written, not the files that hold it: a seventh of a commit's time.
+    # Commits write only the changes and not whole files: a seventh of the time of a commit.
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-"""The first is what workers that stay need; the second makes all that has state quicker."""
+"""Delegated workers need the first setting; the second makes every stateful query faster."""
 
 CHECKPOINTS_ON_DISK = {
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -32,35 +35,35 @@ CHECKPOINTS_ON_DISK = {
     ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
-"""Quicker checkpoints on a local disk, where a file can be renamed as a whole.
+"""Faster checkpoints on a local disk, where renaming a file is atomic.
 
-What Spark takes else starts programs of the shell for each file, unless Hadoop's native library is
-there: half a second for every commit of state, with eight tasks on two cores. Checksums of Spark's
-own are files too; Hadoop keeps some for all files on a local disk, and looks at them.
+Without Hadoop's native library, Spark's default starts shell programs for each file. That takes
+half a second for every commit of state, with eight tasks on two cores. Spark's own checksums are
+additional files; Hadoop already writes and verifies checksums of all files on a local disk.
 """
 
 ONE_FILE_A_TASK = {"spark.shuffle.sort.bypassMergeThreshold": "1"}
-"""What a task sends to others is one file, sorted, and not at first a file for each of them.
+"""Each map task writes one sorted shuffle file, instead of first one file for each reducer.
 
-With many short tasks that is much of a micro-batch's time: 3.6 s in place of 5.0 with 24 workers of
-6 tasks each on two cores, and no work.
+With many short tasks this saves much of a micro-batch's time: 3.6 s instead of 5.0 s with 24
+workers of 6 tasks each on two cores, and no work.
 """
 
 BATCHES_BY_ROWS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
-"""Batches for Python end after 10,000 rows, whatever their bytes.
+"""Arrow batches for Python end after 10,000 rows, without a limit on their bytes.
 
-To know the bytes Spark asks every column after every row: two fifths of the time in which it writes
-rows for Python. Who has rows of 100 kB and more should give it a limit again.
+For a limit on bytes, Spark measures every column after every row. That takes two fifths of the time
+in which it writes rows for Python. Set a limit again if rows have 100 kB or more.
 """
 
 _CONNECT_PORT = 15002
-"""Of a Connect server, if its address names none."""
+"""Port of a Connect server whose address has no port."""
 
 _ANSWER = 10.0
-"""Seconds in which a server that is there answers."""
+"""Seconds to wait for a server to accept a connection."""
 
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
-"""With one of these set a server need not be within reach itself."""
+"""If one of these variables is set, the server need not be reachable directly."""
 
 
 @contextmanager
@@ -70,15 +73,24 @@ def session(
     more: Mapping[str, str] | None = None,
     log: Path | None = None,
 ) -> Iterator[SparkSession]:
-    """Start Spark, or join one that runs in this process; stop what was started.
+    """Use the session that is active in this process, or start one and stop it at the end.
 
-    `sc://host` is the address of a Spark Connect server; `more` are settings of a Spark that is
-    started here, and `log` is where all that it says goes, instead of the terminal.
+    Args:
+        name: The name of the application.
+        master: The Spark master, or `sc://host` for a Spark Connect server.
+        more: Settings for a session that is started here.
+        log: The file that gets the log of a session that is started here, instead of the terminal.
+
+    Yields:
+        The session.
+
+    Raises:
+        SparkFailed: The session cannot be started.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     running: SparkSession | None = None
-    with suppress(PySparkRuntimeError):  # there is none
-        running = SparkSession.active()  # this thread's, or that of any thread
+    with suppress(PySparkRuntimeError):  # no session is active
+        running = SparkSession.active()  # of this thread or of any other
     if running is not None:
         yield running
         return
@@ -100,10 +112,10 @@ def session(
     if not master.startswith("sc://"):
         quiet = Path(__file__).with_name("log4j2.properties").as_uri()
         settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={quiet}"
-    with _starting(master), nullcontext() if log is None else _told_to(log):
+    with _starting(master), nullcontext() if log is None else _stderr_to(log):
         spark = builder.config(map={**settings, **(more or {})}).getOrCreate()
-        _ = spark.version  # a Connect server is asked for nothing before this
-    # Commands say in a sentence what pyspark would log as JSON too.
+        _ = spark.version  # this is the first request to a Connect server
+    # Commands print one sentence for each error, so pyspark need not log it as JSON too.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     try:
         yield spark
@@ -115,7 +127,7 @@ def session(
 
 
 def _require_an_answer(master: str) -> None:
-    """Refuse a Connect server that is not there, which Spark would ask again for ten minutes."""
+    """Refuse a Connect server that does not answer; Spark would retry for ten minutes."""
     if not master.startswith("sc://") or any(map(os.environ.get, _PROXIES)):
         return
     try:
@@ -126,48 +138,50 @@ def _require_an_answer(master: str) -> None:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise SparkFailed(
-            f"Spark at {master} cannot be started: nobody answers there ({why}); is a Connect "
+            f"Spark at {master} cannot be started: no server answers ({why}); is a Connect "
             "server running?"
         ) from error
 
 
 @contextmanager
 def _starting(master: str) -> Iterator[None]:
-    """Where Spark does not start there is one sentence."""
+    """Raise `SparkFailed` with one sentence if Spark does not start."""
     what = f"Spark at {master} cannot be started"
     try:
-        with failures_told(what):
+        with plain_failures(what):
             yield
     except SparkFailed as error:
-        # It gives up an address where nobody answers, and stumbles over that afterwards.
+        # If no master answers, Spark stops its context, and then fails because it is stopped.
         if "stopped SparkContext" not in str(error):
             raise
-        raise SparkFailed(f"{what}: it gave up; is a master running there?") from error.__cause__
+        raise SparkFailed(
+            f"{what}: no master answers; is one running at this address?"
+        ) from error.__cause__
 
 
 @contextmanager
-def _told_to(log: Path) -> Iterator[None]:
-    """Programs that are started now say to a file what they would say on stderr.
+def _stderr_to(log: Path) -> Iterator[None]:
+    """Redirect the stderr of programs that are started now to a file.
 
-    This process goes on as before; if it fails, what they have said is shown.
+    This process still writes to the terminal. If the block fails, the file is shown there.
     """
-    shown, ours = os.dup(2), sys.stderr
+    terminal, ours = os.dup(2), sys.stderr
     with log.open("ab") as file:
         os.dup2(file.fileno(), 2)
     try:
-        with open(shown, "w", buffering=1, closefd=False) as sys.stderr:
+        with open(terminal, "w", buffering=1, closefd=False) as sys.stderr:
             yield
     except BaseException:
         for line in log.read_text(errors="replace").splitlines():
-            os.write(shown, f"{printable(line.expandtabs())}\n".encode())
+            os.write(terminal, f"{printable(line.expandtabs())}\n".encode())
         raise
     finally:
         sys.stderr = ours
-        os.dup2(shown, 2)
-        os.close(shown)
+        os.dup2(terminal, 2)
+        os.close(terminal)
 
 
 def parallelism(spark: SparkSession) -> int:
-    """How many tasks Spark would run at once."""
+    """Return the number of tasks that Spark runs at the same time."""
     partitions = spark.range(10_000).select(F.spark_partition_id().alias("partition"))
     return int(partitions.distinct().count())

@@ -1,7 +1,8 @@
-"""Python functions for executors: what they need of this package travels with them.
+"""Ship Python functions to executors together with the modules that they import.
 
-A function from batches to batches enters; one that Spark can run anywhere leaves. Executors need
-numpy and pyarrow, not this package. It also makes the next task of the same process cheaper.
+A function from batches to batches enters; a function that Spark can run on any executor leaves.
+Executors need numpy and pyarrow, not this package. The shipped function also makes the next task of
+the same process cheaper.
 """
 
 import zlib
@@ -20,19 +21,19 @@ Work = Callable[[Batches], Iterator[pa.RecordBatch]]
 Shipped = TypeVar("Shipped")
 
 _PACKAGES = ("executor", "aggregators", "control", "delegation", "plans")
-"""What executors get, beside the modules at the root: this is all that `executor` imports."""
+"""Packages that are shipped, besides the modules at the root: `executor` imports no others."""
 
 
 def by_value(it: Shipped) -> Callable[[], Shipped]:
-    """A function that gives it on any executor, with our own code beside it.
+    """Return a function that returns this object on any executor, with this package's code.
 
-    Spark pickles functions by their names, which an executor without this package cannot find:
-    there the modules are made from their sources.
+    Spark pickles functions of modules by name, and an executor without this package cannot import
+    them. There the modules are compiled from the sources that are shipped.
     """
     dumps: Callable[[Any], bytes] = cloudpickle.dumps
     code, sources, mine = dumps(it), _sources(), steelyard.__version__
 
-    # Functions within a function have no names to be found by: these travel by value.
+    # Spark pickles functions that are defined inside a function by value.
     def install() -> None:
         import importlib.util
         import sys
@@ -48,8 +49,8 @@ def by_value(it: Shipped) -> Callable[[], Shipped]:
             theirs = steelyard.__version__
             if theirs != mine:
                 raise RuntimeError(
-                    f"the driver has steelyard {mine} and an executor has {theirs}: "
-                    "install the same on both, or none on the executors"
+                    f"the driver has steelyard {mine} and an executor has {theirs}; install the "
+                    "same version on both, or none on the executors"
                 )
             return
 
@@ -71,13 +72,13 @@ def by_value(it: Shipped) -> Callable[[], Shipped]:
 
         if "steelyard" not in sys.modules:
             install()
-        return pickle.loads(code)  # noqa: S301  # as Spark does with any function
+        return pickle.loads(code)  # noqa: S301  # Spark does the same with every function
 
     return fetch
 
 
 def shipped(work: Work) -> Work:
-    """The same work for `mapInArrow`, with our own code beside it."""
+    """Return the same work for `mapInArrow`, together with this package's code."""
     fetch = by_value(work)
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -91,7 +92,7 @@ def shipped(work: Work) -> Work:
 
 @cache
 def _sources() -> dict[str, tuple[bool, bytes]]:
-    """By the name of each module: whether it is a package, and its source, compressed."""
+    """Return, by module name, whether the module is a package, and its compressed source."""
     (root,) = map(Path, steelyard.__path__)
     needed = list(root.glob("*.py"))
     for package in _PACKAGES:

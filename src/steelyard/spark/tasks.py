@@ -1,6 +1,6 @@
-"""Run a function on many items as Spark tasks, and hand out results as they come.
+"""Run a function on many items as Spark tasks, and yield results as tasks finish.
 
-Items enter, each a row; results leave, in the order in which tasks finish.
+Items enter, each as a row; results leave, in the order in which tasks finish.
 """
 
 import pickle
@@ -22,10 +22,19 @@ def run_tasks(
     work: Callable[[Item], Result],
     at_once: int,
 ) -> Iterator[list[tuple[Item, Result]]]:
-    """Run `work` on every item; each batch is one task, and `at_once` of them run at a time.
+    """Run `work` on every item; each batch is one task, and `at_once` tasks run at a time.
 
-    The first error stops the rest, as does leaving the loop. Items, results and `work` are
-    pickled: the Python of the executors needs this package.
+    The first error cancels all other tasks; so does closing the iterator. Items, results and `work`
+    are pickled, so executors need this package.
+
+    Args:
+        spark: The session.
+        batches: The items of each task.
+        work: The function to run on an item.
+        at_once: The number of tasks that run at the same time.
+
+    Yields:
+        The items of a finished task, each with its result.
 
     >>> done = run_tasks(spark, [[1, 2], [3]], abs, at_once=2)
     >>> sorted(pair for batch in done for pair in batch)
@@ -41,7 +50,7 @@ def run_tasks(
                 batch = waiting.pop(0)
                 running[pool.submit(_run_one_task, spark, tag, batch, work)] = batch
             done, _ = wait(running, return_when=FIRST_COMPLETED)
-            # Results before errors: what is done is handed out.
+            # Finished results are yielded before an error is raised.
             for future in sorted(done, key=lambda future: future.exception() is not None):
                 batch = running.pop(future)
                 yield list(zip(batch, future.result(), strict=True))
@@ -59,7 +68,7 @@ def _run_one_task(
     function = pickle.dumps(work)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        do = pickle.loads(function)  # noqa: S301 - it was pickled a few lines above
+        do = pickle.loads(function)  # noqa: S301 - pickled a few lines above
         for some in batches:
             for number, item in zip(*some.to_pydict().values(), strict=True):
                 result = pickle.dumps(do(pickle.loads(item)))  # noqa: S301

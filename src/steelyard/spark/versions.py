@@ -1,6 +1,6 @@
-"""Differences between versions of Spark.
+"""Warn of defects of certain Spark versions.
 
-A version enters, as `session.version` has it; what differs there leaves.
+A version enters, as in `session.version`; a description of its defects leaves.
 """
 
 import re
@@ -11,16 +11,16 @@ from pyspark.sql import SparkSession
 CLOSES_SOCKETS = {(4, 1): 4, (4, 2): 1}
 """By minor version, the first patch version in which `transformWithState` closes its sockets.
 
-Measured on 4.1.1 and 4.1.4; the others follow from the branches into which the fix was merged. Of
-minor versions that are not here no leak is known.
+Measured on 4.1.1 and 4.1.4; the others follow from the branches into which the fix was merged.
+Minor versions that are not listed have no known leak.
 """
 
 
 def socket_leak(version: str) -> str | None:
     """Describe how stateful Python stages leak sockets on this version, or return None.
 
-    Suffixes of vendors and of builds do not count. A vendor may have fixed the leak in an older
-    version, which its number does not tell: the answer is for a warning, not for a refusal.
+    Suffixes of vendors and of builds are ignored. A vendor may have fixed the leak in an older
+    version, which the version number does not show. The result is therefore for a warning only.
 
     >>> socket_leak("4.1.4")
     >>> print(socket_leak("4.1.1-amzn-0"))
@@ -35,7 +35,7 @@ def socket_leak(version: str) -> str | None:
         return None
     return (
         f"Spark {version} leaks a socket in every task that keeps state for Python "
-        "(SPARK-58932), until its executors can open no more and the query fails: use Spark "
+        "(SPARK-58932), until its executors cannot open more and the query fails; use Spark "
         f"{major}.{minor}.{fixed} or newer"
     )
 
@@ -43,8 +43,8 @@ def socket_leak(version: str) -> str | None:
 def warn_of_leaks(session: SparkSession, stacklevel: int) -> None:
     """Warn, when a query is defined, that it cannot run for long on this version of Spark.
 
-    On Spark Connect the version is the server's. The stack level is what the caller would give to
-    `warnings.warn` itself.
+    On Spark Connect the version is that of the server. `stacklevel` has the value that the caller
+    would pass to `warnings.warn`.
     """
     leak = socket_leak(session.version)
     if leak is not None:

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from steelyard.spark.failures import failures_told
+from steelyard.spark.failures import plain_failures
 
 INPUTS = ("kafka", "parquet", "json", "text", "rate")
 """Kinds of streams that can be read."""
@@ -41,7 +41,7 @@ class StreamInput:
         The new column is `key`, or a longer name if the stream has such a column. Lines of text
         have their words in `word`; messages of Kafka have text for a key and a value.
         """
-        with failures_told(f"source {self.kind}"):
+        with plain_failures(f"source {self.kind}"):
             frame = self._read(spark)
         if key in frame.columns:
             return frame, key

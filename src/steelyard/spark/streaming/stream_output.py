@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from steelyard.spark.failures import failures_told
+from steelyard.spark.failures import plain_failures
 
 OUTPUTS = ("console", "parquet", "kafka")
 """Kinds of places that results can be written to."""
@@ -56,7 +56,7 @@ class StreamOutput:
             checkpoint: The folder from which a restarted query resumes.
             show: Called with the results of every micro-batch if they go to the console.
         """
-        with failures_told(f"sink {self.kind}"):
+        with plain_failures(f"sink {self.kind}"):
             if self.kind == "kafka":
                 writer = self._write_topic(results, key)
             elif self.kind == "parquet":
