@@ -234,8 +234,8 @@ def test_the_saved_names_of_fields_do_not_change():
     side = source(workers=2)
     say(side, 1, w0=NORMAL, w1=BUSY)
     saved = json.loads(json.dumps(side.save()))
-    assert ["assignment", "heard", "standings"] == list(saved)
-    assert [[0, 1], [1, 1]] == saved["heard"]
+    assert ["assignment", "last_slots", "standings"] == list(saved)
+    assert [[0, 1], [1, 1]] == saved["last_slots"]
     worker, fields = saved["standings"][1]
     assert 1 == worker
     assert fields == {
@@ -243,15 +243,15 @@ def test_the_saved_names_of_fields_do_not_change():
         "state": "busy",
         "since": 1,
         "step": 1,
-        "want": -1,
+        "request": -1,
         "met": False,
         "room": 0,
         "unmet_slots": 1,
         "too_many": 10,
         "too_many_slot": 1,
-        "lonely_slots": 0,
+        "single_busy_slots": 0,
         "traded": 0,
         "traded_slot": -10,
         "retry": -1,
-        "quarantine": 16,
+        "pause": 16,
     }

@@ -160,10 +160,10 @@ class SourceSide(ABC):
 
     def save(self) -> dict[str, Any]:
         """Return the assignment and the state of the pairing as a dictionary for JSON."""
-        return {"assignment": self.assignment.save(), "heard": list(self._last_slots.items())}
+        return {"assignment": self.assignment.save(), "last_slots": list(self._last_slots.items())}
 
     def _restore(self, saved: Mapping[str, Any]) -> None:
-        self._last_slots = dict(saved["heard"])
+        self._last_slots = dict(saved["last_slots"])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,11 +12,6 @@ FIRST_PAUSE = 16
 UNKNOWN = 2**31
 """A value above every number of virtual workers: it is unknown how many make a worker busy."""
 
-_SAVED = {"request": "want", "single_busy_slots": "lonely_slots", "pause": "quarantine"}
-"""The saved names of fields that were renamed. Files on control paths use the saved names."""
-
-_RESUMED = {saved: name for name, saved in _SAVED.items()}
-
 
 @dataclass
 class Standing:
@@ -58,12 +53,10 @@ class Standing:
         return self.traded if self.traded_slot == slot else 0
 
     def save(self) -> dict[str, Any]:
-        """Return the fields under their saved names, as a dictionary for JSON."""
-        fields = {_SAVED.get(name, name): value for name, value in asdict(self).items()}
-        return {**fields, "state": self.state.value}
+        """Return the record as a dictionary for JSON."""
+        return {**asdict(self), "state": self.state.value}
 
     @classmethod
     def resume(cls, saved: Mapping[str, Any]) -> Self:
         """Return the saved record."""
-        fields = {_RESUMED.get(name, name): value for name, value in saved.items()}
-        return cls(**{**fields, "state": Signal(saved["state"])})
+        return cls(**{**saved, "state": Signal(saved["state"])})
