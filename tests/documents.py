@@ -11,6 +11,8 @@ BATCH = [
     "README.md",
     "docs/spark.md",
     "docs/doctor.md",
+    "docs/from-salting.md",
+    "docs/personal-data.md",
     "docs/apps/scoring.md",
     "docs/apps/partitioned.md",
 ]
