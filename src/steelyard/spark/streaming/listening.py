@@ -19,6 +19,7 @@ from steelyard.control.definition import Definition
 from steelyard.control.reports import SourceReport, WorkerReport
 from steelyard.control.store import ControlStore
 from steelyard.control.version import ControlVersion
+from steelyard.spark.streaming.state_schema import explanation_of
 
 _log = logging.getLogger("steelyard")
 
@@ -81,10 +82,13 @@ class ControlLoop:
                 self._store.shown,
             )
 
-    def end_run(self, query: str, *, has_failed: bool = False) -> None:
-        """Free the control path of a query that is over, and let go of its controller."""
+    def end_run(self, query: str, *, is_unexplained: bool = False) -> None:
+        """Free the control path of a query that is over, and let go of its controller.
+
+        If the end is an unexplained failure, log whether the definition of the query has changed.
+        """
         if self._store is not None:
-            if has_failed:
+            if is_unexplained:
                 self._explain_failure(self._store, query)
             self._store.release(query)
         if query == self.query:
@@ -130,9 +134,14 @@ class _Listener(StreamingQueryListener):
         if self._runs.get(query) not in (None, str(event.runId)):
             return
         self._runs.pop(query, None)
+        failure = event.exception or ""
+        explanation = explanation_of(failure)
+        if explanation is not None:
+            _log.error("%s", explanation)
+        is_unexplained = bool(failure) and explanation is None
         for loop in self._loops_of(query):
             try:
-                loop.end_run(query, has_failed=bool(event.exception))
+                loop.end_run(query, is_unexplained=is_unexplained)
             except Exception:  # noqa: BLE001  # as above; the other loops have their turn
                 _log.exception("the control path of query %s could not be freed", query)
 

@@ -25,9 +25,18 @@ from steelyard.executor.worker_output import BLOCKS, REPORT
 from steelyard.spark.arrow_types import spark_schema
 from steelyard.spark.columns import named
 from steelyard.spark.streaming import worker_stage
-from steelyard.spark.streaming.hidden_columns import ARRIVED, BUCKET, PANE, SHARD, SHARDS, TIME
+from steelyard.spark.streaming.hidden_columns import (
+    ARRIVED,
+    BUCKET,
+    DEFINITION,
+    PANE,
+    SHARD,
+    SHARDS,
+    TIME,
+)
 from steelyard.spark.streaming.merging import merged, states_of
 from steelyard.spark.streaming.source_stage import SourceStage
+from steelyard.spark.streaming.state_schema import definition_column
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +70,7 @@ class StreamResult:
             everything.append(Max(TIME))
         aggregation = Aggregation(everything, keys, schema)
         rows = self._partial_rows(aggregation)
-        states = list(rows.schema.fields)
+        states = list(rows.drop(DEFINITION).schema.fields)
         own = [states.pop(0) for _ in keys]
         groups = [
             worker_stage.as_field(column.name, key)
@@ -77,7 +86,7 @@ class StreamResult:
             if window.watermark is not None:
                 rows = rows.withWatermark(TIME, window.watermark)
             groups = [F.window(F.col(TIME), window.length, window.slide), *groups]
-        return rows.groupBy(*groups).agg(*columns)
+        return rows.groupBy(*groups, DEFINITION).agg(*columns).drop(DEFINITION)
 
     def merged_in_shards(self, wanted: Aggregation, schema: pa.Schema) -> DataFrame:
         """Merge in Python: the states of the keys of a shard are one value of the state store."""
@@ -96,13 +105,16 @@ class StreamResult:
         return worker_stage.unpacked(met, wanted.result_schema.types, fields)
 
     def _partial_rows(self, aggregation: Aggregation) -> DataFrame:
-        """Partial states as rows: the keys, then a column for each value of a state."""
+        """Partial states as rows: keys, a column for each value of a state, the definition."""
         read = _columns_of(aggregation)
         partials = Partials(aggregation)
         kinds = spark_schema(partials.schema, self._keys)
         if self.source.workers.are_delegated:
-            return self._where_state_is(read, self._periodic(aggregation, read, None), kinds)
-        return self._in_any_task(read, partials, partials.schema, kinds)
+            rows = self._where_state_is(read, self._periodic(aggregation, read, None), kinds)
+        else:
+            rows = self._in_any_task(read, partials, partials.schema, kinds)
+        definition = definition_column(self.definition, F.col(REPORT))
+        return rows.withColumn(DEFINITION, definition).drop(REPORT)
 
     @property
     def _keys(self) -> list[StructField]:
@@ -145,10 +157,10 @@ class StreamResult:
         return blocks.observe(f"{self.name}_sources", reports)
 
     def _reported(self, made: DataFrame) -> DataFrame:
-        """Take the reports out: they reach the driver with the completion of tasks."""
+        """Take the rows of reports out: they reach the driver with the completion of tasks."""
         report = F.col(REPORT)
         observed = made.observe(f"{self.name}_workers", F.collect_list(report).alias("reports"))
-        return observed.where(report.isNull()).drop(REPORT)
+        return observed.where(report.isNull())
 
     def _stopwatch(self, columns: Sequence[str]) -> Stopwatch:
         workers = self.source.workers
