@@ -1,7 +1,7 @@
-"""Workers at which the partial states of a key meet.
+"""Workers that merge all partial states of a key.
 
-Partial states enter and are merged with those that are kept; results of changed keys leave. This
-runs inside Spark's Python tasks and knows no Spark.
+Partial states enter and are merged with the stored ones; results of changed keys leave. This runs
+inside Spark's Python tasks and knows no Spark.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from steelyard.executor.worker_output import in_parts, one_block
 
 @dataclass(frozen=True)
 class Merging:
-    """Where partial states of some keys meet: all of them are kept, those that changed leave."""
+    """Keeps the merged states of some keys, and sends the results of the keys that changed."""
 
     aggregation: Aggregation
     dropped: tuple[str, ...]
@@ -32,7 +32,7 @@ class Merging:
         new = self.aggregation.merge(*packing.unpacked(batches))
         if not new.num_rows:
             return BatchResult(kept, [])
-        # Keys come in the order in which they are first seen: those that changed come first.
+        # Merging keeps the order in which keys first occur, so the changed keys come first.
         merged = self.aggregation.merge(new, old)
         result = self.aggregation.result(merged.slice(0, new.num_rows))
         result = result.drop_columns(list(self.dropped))

@@ -1,4 +1,4 @@
-"""Queries that are started again from their checkpoints with something changed."""
+"""Queries that continue from their checkpoints with another definition or another period."""
 
 import re
 import shutil
@@ -85,7 +85,7 @@ def reason_of(failure):
     ],
 )
 def test_another_result_is_refused(spark, rows, files, tmp_path, settings, aggregators, others):
-    """In a sentence that tells what was and what is; the same result goes on, and is exact."""
+    """The error names the old and the new definition; the same result continues and is exact."""
     (tmp_path / "in").mkdir()
     parts = sorted(Path(files).glob("*.parquet"))
 
@@ -98,7 +98,7 @@ def test_another_result_is_refused(spark, rows, files, tmp_path, settings, aggre
     shutil.copy(parts[0], tmp_path / "in" / parts[0].name)
     written = run("page", aggregators, "out")
     shutil.copy(parts[1], tmp_path / "in" / parts[1].name)
-    if settings:  # without the control path, the state tells
+    if settings:  # without the control path, the state has the definition
         until(lambda: not (tmp_path / "control" / "owner").exists())
         shutil.rmtree(tmp_path / "control", ignore_errors=True)
     for key, other, sentence in others:
@@ -159,8 +159,8 @@ def test_another_result_is_refused_without_a_control_path(
     assert run(parts[2], *before, "out")
 
 
-def test_another_period_sends_what_was_held(spark, tmp_path):
-    """From a minute of event time to an hour: the same windows as Spark's, none of them late."""
+def test_held_states_are_sent_if_the_period_changes(spark, tmp_path):
+    """From a minute of event time to an hour, windows equal those of Spark, and none is late."""
     (tmp_path / "in").mkdir()
     stream = stream_of(spark, tmp_path / "in")
     minutes = sy.Window("at", "1 minute", watermark="1 minute")
@@ -179,7 +179,7 @@ def test_another_period_sends_what_was_held(spark, tmp_path):
     assert [] == run("1 minute")
     put(2, 1, 2, 3)
     written = run("1 hour")
-    assert {0, 1} == {row[0]["start"].minute for row in written}, "at once"
+    assert {0, 1} == {row[0]["start"].minute for row in written}, "in the first micro-batch"
     put(3, 2, 58, 59)
     assert [] == run("1 hour")
     put(4, 59, 61)

@@ -16,4 +16,4 @@ WATERMARK = "spark.watermarkDelayMs"
 """Spark's metadata of a column that has a watermark."""
 
 SHARDS = 64
-"""Shards of the partial states that Spark cannot merge; part of the checkpoint: never change it."""
+"""Number of shards of states that Spark cannot merge; checkpoints depend on it: never change it."""
