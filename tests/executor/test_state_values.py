@@ -43,6 +43,17 @@ def test_state_of_another_definition_is_refused():
         function(merged, blocks("a"), 0, 1)
 
 
+def test_a_shard_without_keys_stores_the_definition():
+    """It then refuses the first states of a query with another definition."""
+    most = Definition(keys=("page string",), aggregators=("Max(column='id')",))
+    aggregation = Aggregation([sy.Sum("id")], ["page"], ROWS)
+    kept, made = Merging(aggregation, (), SUMS)(None, blocks(), 0, 0)
+    assert [] == made
+    assert kept == Merging(aggregation, (), SUMS)(kept, blocks(), 0, 1).kept
+    with pytest.raises(ValueError, match="and this query has Max"):
+        Merging(aggregation, (), most)(kept, blocks(), 0, 1)
+
+
 def test_state_without_a_definition_is_accepted_if_its_columns_are_the_same():
     """Older versions wrote no definitions; if the columns differ, the error names them."""
     kept, _ = periodic(Period(batches=4), sy.Sum("id"))(None, blocks("a", "b"), 0, 0)

@@ -31,7 +31,8 @@ class Merging:
             old, _ = decoded(kept, self.definition, old.schema)
         new = self.aggregation.merge(*packing.unpacked(batches))
         if not new.num_rows:
-            return BatchResult(kept, [])
+            # A shard without keys stores the definition, too: a restart may bring its first keys.
+            return BatchResult(kept or encoded(old, self.definition, {}), [])
         # Merging keeps the order in which keys first occur, so the changed keys come first.
         merged = self.aggregation.merge(new, old)
         result = self.aggregation.result(merged.slice(0, new.num_rows))

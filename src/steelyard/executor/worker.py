@@ -54,6 +54,13 @@ class Worker(ABC):
     def start(self) -> Task:
         """Return a new task."""
 
+    def calls(self) -> Iterator[pa.RecordBatch]:
+        """Yield rows without states for the first micro-batch of a stream.
+
+        They make every bin of the next stage store the definition of the query.
+        """
+        return iter(())
+
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         task = self.start()
         for table in packing.unpacked(batches, all_at_once=self.all_at_once):
@@ -137,6 +144,10 @@ class Add(Worker):
 
     def start(self) -> Task:
         return _Adding(self)
+
+    def calls(self) -> Iterator[pa.RecordBatch]:
+        bins = pa.array(range(self.bins), pa.int32())
+        yield pa.record_batch({"bin": bins, "block": pa.nulls(self.bins, pa.binary())})
 
 
 class _Adding(Task):

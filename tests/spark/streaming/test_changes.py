@@ -10,6 +10,8 @@ import pytest
 from pyspark.sql import functions as F
 
 import steelyard as sy
+from steelyard.hashing import hash_keys
+from steelyard.spark.streaming.hidden_columns import SHARDS
 from steelyard.spark.streaming.state_schema import explanation_of
 from tests.spark.streaming.running import (
     EACH,
@@ -157,6 +159,26 @@ def test_another_result_is_refused_without_a_control_path(
     until(lambda: re.search(sentence, caplog.text))
     assert not (tmp_path / "refused").exists()
     assert run(parts[2], *before, "out")
+
+
+def test_a_shard_without_keys_refuses_another_key(spark, tmp_path):
+    """Each of two keys has one value, and these values are in different shards."""
+    (tmp_path / "in").mkdir()
+    assert 2 == len(set(hash_keys(["first", "second"]) % SHARDS))
+
+    def run(number, key):
+        rows = pa.table({"page": ["first"], "other": ["second"], "id": [number]})
+        pq.write_table(rows, tmp_path / "in" / f"{number}.parquet")
+        reader = spark.readStream.schema("page string, other string, id long")
+        stream = reader.parquet(str(tmp_path / "in"))
+        result = sy.group_stream(stream, key, workers=2).aggregate(sy.CollectSet("id"))
+        return run_into(tmp_path / "out", result, tmp_path / "checkpoint")
+
+    assert [("first", [0])] == run(0, "page")
+    with pytest.raises(Exception, match="keys page string, and this query has other string"):
+        run(1, "other")
+    ((page, ids),) = run(2, "page")
+    assert ("first", [0, 1, 2]) == (page, sorted(ids))
 
 
 def test_held_states_are_sent_if_the_period_changes(spark, tmp_path):
