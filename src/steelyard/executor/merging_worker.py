@@ -17,7 +17,7 @@ from steelyard.executor.worker_output import in_parts, one_block
 
 @dataclass(frozen=True)
 class Merging:
-    """Keeps the merged states of some keys, and sends the results of the keys that changed."""
+    """A worker that keeps the merged states of some keys, and sends the results that changed."""
 
     aggregation: Aggregation
     dropped: tuple[str, ...]

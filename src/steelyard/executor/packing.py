@@ -33,12 +33,12 @@ Decide = Callable[[pa.RecordBatch], Bins]
 
 
 class Destinations(ABC):
-    """Chooses the bins of rows in a source task, from columns that do not travel further."""
+    """A rule that chooses the bins of rows in a source task, from columns that stay there."""
 
     @property
     @abstractmethod
     def columns(self) -> list[str]:
-        """The columns that only this choice reads."""
+        """The columns that only this rule reads."""
 
     @abstractmethod
     def start(self) -> Decide:
@@ -47,7 +47,7 @@ class Destinations(ABC):
 
 @dataclass(frozen=True)
 class Decided(Destinations):
-    """Takes the bins from a column."""
+    """Bins that are in a column already."""
 
     bin: str
 
@@ -61,7 +61,7 @@ class Decided(Destinations):
 
 @dataclass(frozen=True)
 class PlannedHere(Destinations):
-    """Plans from the gathered rows themselves, up to 2**18 at a time.
+    """Bins by plans from the gathered rows themselves, up to 2**18 rows at a time.
 
     The position of a row decides where the rows of a hot key go. A retry of the task must
     therefore get the same rows in the same order.
@@ -105,7 +105,7 @@ class PlannedHere(Destinations):
 
 @dataclass(frozen=True)
 class RoutedHere(Destinations):
-    """Routes row by row with a scheme, from the hash of the key and the rows routed before."""
+    """Bins by a scheme, row by row, from the hash of the key and the rows routed before."""
 
     hashed: str
     scheme: "Scheme"
@@ -122,7 +122,7 @@ class RoutedHere(Destinations):
 
 @dataclass(frozen=True)
 class Packer:
-    """The source side of the exchange: sort rows by bin and make one block for each bin."""
+    """The source side of the exchange: rows, sorted by bin, become one block for each bin."""
 
     destinations: Destinations
     names: tuple[str, ...]

@@ -19,7 +19,7 @@ from steelyard.executor.worker_output import in_parts, only_report, without_repo
 
 @dataclass(frozen=True)
 class Partials(Worker):
-    """Aggregates rows into partial states: one row for each key, in numbered columns."""
+    """The aggregation of rows into partial states: one row for each key, in numbered columns."""
 
     aggregation: Aggregation
 

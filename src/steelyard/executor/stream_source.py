@@ -42,7 +42,7 @@ LETTERS = 60
 
 @dataclass(frozen=True)
 class FirstChoice(Destinations):
-    """Sends every bucket to its principal virtual worker, as a plan without counts does."""
+    """Bins by the first choice of every bucket, as in a plan without counts."""
 
     bucket: str
     bins: int
@@ -65,7 +65,7 @@ class FirstChoice(Destinations):
 
 @dataclass(frozen=True)
 class VersionChoice:
-    """Choose the control version of a micro-batch: one row leaves, with its pin as a number.
+    """The choice of the control version of a micro-batch: one row leaves, with its pin.
 
     Spark runs this as a subquery once in each micro-batch, and its answer is the same for all
     attempts of all tasks. It never fails, because Spark would hide the reason. If this host does
@@ -99,7 +99,7 @@ def _own_address() -> int:
 
 @dataclass(frozen=True)
 class Controlled(Destinations):
-    """Chooses by the control version of the micro-batch: virtual workers, then their owners."""
+    """Bins by the control version of the micro-batch: virtual workers, then their owners."""
 
     path: str
     pin: str
@@ -114,11 +114,11 @@ class Controlled(Destinations):
     buckets: int
     workers: int
     until_planned: Destinations
-    """Chooses virtual workers while there is no plan."""
+    """The choice of virtual workers while there is no plan."""
     definition: Definition
     """The definition of the query; a restart with another one is refused."""
     scheme: Destinations | None = None
-    """Always chooses the virtual workers, instead of plans."""
+    """The choice of virtual workers instead of plans."""
 
     @property
     def columns(self) -> list[str]:

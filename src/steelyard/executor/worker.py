@@ -70,7 +70,7 @@ class Worker(ABC):
 
 @dataclass(frozen=True)
 class Map(Worker):
-    """Calls a function of the user with tables of rows."""
+    """A function of the user, called with tables of rows."""
 
     function: Function
     schema: pa.Schema
@@ -136,7 +136,7 @@ def _has_zone(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True)
 class Add(Worker):
-    """Aggregates rows into partial states, in blocks by the bucket of their key."""
+    """The aggregation of rows into partial states, in blocks by the bucket of their key."""
 
     aggregation: Aggregation
     bucket: str
@@ -176,7 +176,7 @@ class _Adding(Task):
 
 @dataclass(frozen=True)
 class Merge:
-    """Merges the partial states of each key into its result."""
+    """The merge of the partial states of each key into its result."""
 
     aggregation: Aggregation
     bucket: str

@@ -53,7 +53,7 @@ def only_report(report: WorkerReport, schema: pa.Schema) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class Unpacked:
-    """Turns blocks into rows again, after a stage that is slow for single rows."""
+    """The rows of blocks, for the output of a stage that is slow for single rows."""
 
     schema: pa.Schema
 

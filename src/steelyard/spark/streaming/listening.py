@@ -25,7 +25,7 @@ _log = logging.getLogger("steelyard")
 
 
 class ControlLoop:
-    """Hands the observed metrics of one query to its controller.
+    """The link from the observed metrics of one query to its controller.
 
     A controller is large, and a session may run many queries. The loop therefore holds its
     controller only while the query runs. Before and after, the controller lives only as long as

@@ -29,7 +29,17 @@ BLOCKS = spark_schema(worker_output.BLOCKS)
 def in_any_task(
     sent: DataFrame, bins: int, work: tuple[Worker, pa.Schema, Stopwatch], kinds: StructType
 ) -> DataFrame:
-    """Run every bin as a task in any free task slot."""
+    """Run every bin as a task in any free task slot.
+
+    Args:
+        sent: The blocks, with their bins.
+        bins: The number of bins.
+        work: The worker, the Arrow schema of its output, and the settings for measuring it.
+        kinds: The schema of the output in Spark's types.
+
+    Returns:
+        The output of the workers, with a column for reports.
+    """
     at_workers = sent.select("bin", "block").repartitionById(bins, F.col("bin")).select("block")
     return at_workers.mapInArrow(shipped(Pulled(*work)), with_report(kinds))
 
@@ -37,7 +47,17 @@ def in_any_task(
 def where_state_is(
     sent: DataFrame, workers: int, worker: StatefulWorker, kinds: StructType
 ) -> DataFrame:
-    """Run every worker as a partition of Spark's state store, which stays on one executor."""
+    """Run every worker as a partition of Spark's state store, which stays on one executor.
+
+    Args:
+        sent: The blocks, with their bins and the latest event time.
+        workers: The number of workers.
+        worker: The worker, as a function of its state.
+        kinds: The schema of the output in Spark's types.
+
+    Returns:
+        The output of the workers, with a column for reports.
+    """
     label = F.get(F.array(*map(F.lit, _labels(sent.sparkSession, workers))), F.col("bin"))
     labeled = sent.select(label.alias("label"), "bin", "block", "latest")
     return labeled.groupBy("label").transformWithStateInPandas(
