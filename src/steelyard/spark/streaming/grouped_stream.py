@@ -89,8 +89,9 @@ class GroupedStream:
     ) -> "MetricsServer":
         """Serve the newest slot to Prometheus at /metrics, until the server is closed.
 
-        The server accepts requests for `address`, for the name of the machine and for `names`, and
-        refuses all others. It needs `prometheus-client`, which the extra `metrics` installs.
+        The server accepts requests for its address and for `names`, and refuses all others. With an
+        `address` other than the default it also accepts the name of the machine. It needs
+        `prometheus-client`, which the extra `metrics` installs.
 
         Args:
             port: The port to listen on.
