@@ -1,1 +1,1 @@
-"""A stream that goes on while its executors and its driver are killed."""
+"""A long run of a stream while its executors and its driver are killed."""

@@ -1,11 +1,11 @@
-"""Ten minutes of a stream whose executors and driver are killed at random: `make soak`.
+"""Run a stream for ten minutes and kill its executors and driver at random: `make soak`.
 
-Files arrive all the time, and in the second half only executors are killed. Then the stream goes on
-undisturbed for some micro-batches, in which memory, descriptors and threads must not grow. At the
-end every key's count and sum must be exact.
+Files arrive all the time. In the second half only executors are killed. Then some micro-batches run
+undisturbed, in which memory, descriptors and threads must not grow. At the end the count and the
+sum of every key must be exact.
 
-With `--batches 1000` nothing is killed: that many small files are there from the start, one for
-each micro-batch, and they are read as quickly as Spark can.
+With `--batches 1000` nothing is killed: 1,000 small files exist from the start, one for each
+micro-batch, and Spark reads them as fast as it can.
 """
 
 import argparse
@@ -34,24 +34,24 @@ from benchmarks.timing import table
 from steelyard.datasets import zipf_ranks
 
 _ROWS, _EVERY = 20_000, 2.0
-"""Rows in a file, and seconds from one to the next."""
+"""Rows in a file, and seconds between two files."""
 
 _FEW = 500
-"""Rows in a file of `--batches`."""
+"""Rows in a file with `--batches`."""
 
 _UNDISTURBED = 80
-"""Micro-batches in which growth is looked for; the fewest of `--batches` too."""
+"""Micro-batches in which growth is measured; also the smallest allowed `--batches`."""
 
-_LOOK = 2.0
-"""Seconds from one measurement to the next."""
+_INTERVAL = 2.0
+"""Seconds between two measurements."""
 
 _PATIENCE = 300.0
-"""Seconds that a micro-batch may take, or the last files."""
+"""Largest number of seconds for a micro-batch, and for the last files."""
 
 
 @dataclass
 class Soak:
-    """A stream, its driver, and who of it was killed."""
+    """A stream, its driver, and the numbers of killed processes."""
 
     folder: Path
     placement: str
@@ -68,10 +68,11 @@ class Soak:
 
     @property
     def batches(self) -> int:
-        """Micro-batches that are written."""
+        """The number of written micro-batches."""
         return len(list((self.folder / "out").glob("*")))
 
     def start(self) -> None:
+        """Start the driver."""
         command = [sys.executable, "-m", "benchmarks.soak.job", self.placement, str(self.folder)]
         command += [self.master, str(self.files_per_batch)]
         command += [str(self.folder / "control") if self.with_control else ""]
@@ -79,16 +80,19 @@ class Soak:
             self.driver = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def stop(self) -> None:
+        """Kill the driver and all its processes."""
         if self.driver is not None and self.driver.poll() is None:
             for process in self.processes():  # executors have sessions of their own
                 os.kill(process.pid, signal.SIGKILL)
             self.driver.wait()
 
     def processes(self) -> list[Process]:
+        """Return the driver and all processes that it has started."""
         assert self.driver is not None
         return below(self.driver.pid)
 
     def add_file(self) -> None:
+        """Add a file with a rename, so that the stream never reads half a file."""
         ranks = zipf_ranks(self.rows, 1.2, 5000, self.files)
         ids = np.arange(self.files * self.rows, (self.files + 1) * self.rows)
         rows = pa.table({"page": np.char.add("page-", ranks.astype(str)), "id": ids})
@@ -97,8 +101,8 @@ class Soak:
         hidden.rename(self.folder / "in" / f"{self.files:06}.parquet")
         self.files += 1
 
-    def kill_somebody(self, drivers_too: bool) -> None:
-        """An executor; or, one time in three, the driver with all that is below it."""
+    def kill_one(self, drivers_too: bool) -> None:
+        """Kill an executor; with `drivers_too`, one time in three the driver with its processes."""
         executors = [process for process in self.processes() if process.kind == "executor"]
         if drivers_too and self.chance.random() < 1 / 3:
             self.stop()
@@ -109,14 +113,14 @@ class Soak:
             self.killed["executor"] += 1
 
     def start_again_if_over(self) -> None:
-        """A query that an executor's death ended is started again, as its owner would."""
+        """Start the query again if the death of an executor has ended it, as a user would."""
         assert self.driver is not None
         if self.driver.poll() is not None:
             self.killed["query ended by itself"] += 1
             self.start()
 
     def is_exact(self) -> bool:
-        """Whether what was written last of every key is the truth."""
+        """Whether the newest results of all keys are exact."""
         rows = pq.read_table(self.folder / "in")
         truth = rows.group_by("page").aggregate([([], "count_all"), ("id", "sum")])
         written = pa.concat_tables(
@@ -136,13 +140,15 @@ class Soak:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--batches", type=int, default=None, help="instead of minutes and kills")
+    parser.add_argument(
+        "--batches", type=int, default=None, help="micro-batches, instead of minutes and kills"
+    )
     parser.add_argument("--placement", default="delegated", choices=["delegated", "pull"])
     parser.add_argument("--master", default=f"local-cluster[{WORKERS},1,1024]")
     parser.add_argument("--no-control", action="store_true", help="for pull: no control path")
     parser.add_argument("--kill-every", type=float, default=45.0, help="seconds, on average")
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--usage", type=Path, default=None, help="a CSV file of all measurements")
+    parser.add_argument("--usage", type=Path, default=None, help="CSV file for all measurements")
     given = parser.parse_args()
     if given.batches is not None and given.batches < _UNDISTURBED:
         parser.error(f"--batches must be at least {_UNDISTURBED}, got {given.batches}")
@@ -188,7 +194,7 @@ def main() -> int:
         console.print("Every total is exact." if is_exact else "[red]Totals are wrong.")
     has_ended = given.batches is not None and bool(soak.killed)
     if has_ended:
-        console.print("[red]The query ended by itself, although nothing was killed.")
+        console.print("[red]The query ended by itself, although no process was killed.")
     is_flat = is_over and _show_growth(soak.watch, console)
     return 0 if is_exact and is_flat and not has_ended else 1
 
@@ -201,7 +207,7 @@ def _disturb(soak: Soak, seconds: float, kill_every: float) -> None:
             soak.add_file()
             next_file = now + _EVERY
         if now >= next_kill:
-            soak.kill_somebody(drivers_too=now < begin + seconds / 2)
+            soak.kill_one(drivers_too=now < begin + seconds / 2)
             next_kill = now + soak.chance.uniform(0.4, 1.6) * kill_every
             soak.console.print(
                 f"  {now - begin:.0f} s: {soak.batches} micro-batches, killed {dict(soak.killed)}",
@@ -212,14 +218,14 @@ def _disturb(soak: Soak, seconds: float, kill_every: float) -> None:
 
 
 def _watch(soak: Soak, until: int, every: float | None) -> None:
-    """Measure until there are so many micro-batches, or there is no progress.
+    """Measure until `until` micro-batches are written, or there is no progress.
 
-    Files go on arriving, unless `every` is None.
+    A file arrives every `every` seconds, unless it is None.
     """
     begin = progressed = time.time()
     next_file, done = begin, soak.batches
     while soak.batches < until and time.time() < progressed + _PATIENCE:
-        soak.watch.look(soak.batches, soak.processes())
+        soak.watch.measure(soak.batches, soak.processes())
         if every is not None and time.time() >= next_file:
             soak.add_file()
             next_file += every
@@ -229,11 +235,11 @@ def _watch(soak: Soak, until: int, every: float | None) -> None:
                 soak.console.print(f"  {progressed - begin:.0f} s: {soak.batches} micro-batches")
             done = soak.batches
         soak.start_again_if_over()
-        time.sleep(_LOOK)
+        time.sleep(_INTERVAL)
 
 
 def _ends(soak: Soak) -> bool:
-    """Whether the query reads the last files in time."""
+    """Whether the query reads the last files within `_PATIENCE`."""
     (soak.folder / "last").write_text(str(soak.files))
     end = time.time() + _PATIENCE
     assert soak.driver is not None
@@ -244,9 +250,9 @@ def _ends(soak: Soak) -> bool:
 
 
 def _show_growth(watch: Watch, console: Console) -> bool:
-    """A table of what each kind of process used, and whether none of it has grown."""
-    title = "Undisturbed: the most in the first half -> the median of the last quarter"
-    shown = table(title, "of", *MEASURES)
+    """Show the usage of each kind of process, and return whether no usage has grown."""
+    title = "Undisturbed: maximum of the first half -> median of the last quarter"
+    shown = table(title, "process", *MEASURES)
     grown = watch.growth()
     for kind, measures in grown.items():
         shown.add_row(kind, *(f"{it.early:.0f} -> {it.late:.0f}" for it in measures))
@@ -254,7 +260,7 @@ def _show_growth(watch: Watch, console: Console) -> bool:
     bad = [it for measures in grown.values() for it in measures if not it.is_allowed]
     for it in bad:
         change = f"{it.early:.0f} -> {it.late:.0f}"
-        console.print(f"[red]This has grown: {it.measure} of the {it.kind}, {change}.")
+        console.print(f"[red]The {it.measure} of the {it.kind} have grown: {change}.")
     return not bad
 
 

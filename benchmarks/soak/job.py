@@ -1,8 +1,8 @@
 """The stream of the soak: `python -m benchmarks.soak.job PLACEMENT FOLDER MASTER FILES CONTROL`.
 
-It counts FOLDER/in into FOLDER/out, from its checkpoint if there is one, until FOLDER/last names
-the number of files and all of them were read, FILES of them at most in a micro-batch. CONTROL is
-empty where there is to be no control path. It is a program of its own because it is killed.
+It counts FOLDER/in into FOLDER/out, from its checkpoint if there is one. It ends when FOLDER/last
+has the number of files and all of them are read. A micro-batch has at most FILES files. CONTROL is
+the control path, or empty. It is a program of its own because the soak kills it.
 """
 
 import json
@@ -55,11 +55,11 @@ def main(placement: str, given: str, master: str, files: str, control: str) -> N
 
 
 def _is_done(folder: Path) -> bool:
-    """Every file was read, by Spark's own logs, in micro-batches that are committed."""
+    """Whether all files are in committed micro-batches, by Spark's logs in the checkpoint."""
     last, checkpoint = folder / "last", folder / "checkpoint"
     if not last.exists() or (newest := _newest(checkpoint / "commits")) < 0:
         return False
-    # Spark logs the files that it has found before it begins a micro-batch with them.
+    # Spark logs the files before it begins a micro-batch with them.
     (source,) = (checkpoint / "offsets" / str(newest)).read_text().splitlines()[2:]
     entries = (checkpoint / "sources" / "0").glob("[0-9]*")
     done = [e for e in entries if int(e.name.split(".")[0]) <= json.loads(source)["logOffset"]]

@@ -1,4 +1,4 @@
-"""The processes of a stream and what each of them uses: read from /proc."""
+"""The processes of a stream and the resources that they use, read from /proc."""
 
 import os
 from contextlib import suppress
@@ -10,7 +10,7 @@ KINDS = ("driver's Python", "driver's JVM", "executor", "workers' Python")
 
 @dataclass(frozen=True)
 class Usage:
-    """What one process, or several together, used at one moment."""
+    """The resources that one process, or several together, use at one moment."""
 
     megabytes: float = 0.0
     sockets: int = 0
@@ -29,7 +29,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Process:
-    """One that ran a moment ago."""
+    """A process, as it was at one moment."""
 
     pid: int
     parent: int
@@ -38,7 +38,7 @@ class Process:
 
     @property
     def kind(self) -> str | None:
-        """Which of `KINDS` it is, or None: Spark runs programs of the shell too."""
+        """One of `KINDS`; None for other programs, such as the shell commands that Spark runs."""
         program = Path(self.command.split("\0")[0]).name
         if program == "java":
             is_executor = "CoarseGrainedExecutorBackend" in self.command
@@ -49,7 +49,7 @@ class Process:
 
 
 def below(pid: int) -> list[Process]:
-    """A process and all that it has started."""
+    """Return a process and all processes that it has started."""
     parents = {other: parent for other in _pids() if (parent := _parent(other)) is not None}
     found = [pid] if pid in parents else []
     for known in found:
@@ -60,7 +60,7 @@ def below(pid: int) -> list[Process]:
 
 
 def _is_forked(process: Process, others: dict[int, Process]) -> bool:
-    """Whether this is a JVM that is about to become another program, with all files still open."""
+    """Whether this is a copy of a JVM that will start another program and has all files open."""
     is_java = process.kind in ("driver's JVM", "executor")
     parent = others.get(process.parent)
     return is_java and parent is not None and parent.command == process.command

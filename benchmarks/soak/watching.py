@@ -1,6 +1,6 @@
-"""Watch what the processes of a stream use, and say whether it grows.
+"""Measure the resources of the processes of a stream, and decide whether they grow.
 
-Processes enter, again and again; what they used early and late leaves.
+Processes enter repeatedly; their early and late usage leaves.
 """
 
 import csv
@@ -14,18 +14,18 @@ from benchmarks.soak.processes import KINDS, Process, Usage
 MEASURES = tuple(of.name for of in fields(Usage))
 
 _JVM, _PYTHON = 1.4, 1.1
-"""Factors by which memory may grow by chance: the heap of a JVM grows in steps up to its limit."""
+"""Allowed factors of growth of memory; the heap of a JVM grows in steps up to its limit."""
 
 _SLACK = 10
-"""By how many sockets, files and threads each kind of process may grow by chance."""
+"""Allowed growth of the number of sockets, files and threads of each kind of process."""
 
 
 @dataclass(frozen=True)
 class Growth:
     """One measure of one kind of process, early and late.
 
-    Early is the maximum of the first half, because a pool of threads shrinks while little is done
-    and fills up again; late is the median of the last quarter.
+    Early is the maximum of the first half, because a pool of threads shrinks while there is little
+    work and grows again. Late is the median of the last quarter.
     """
 
     kind: str
@@ -35,7 +35,7 @@ class Growth:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether this may be chance."""
+        """Whether the growth is within the allowed limits."""
         if self.measure == "megabytes":
             return self.late <= self.early * (_PYTHON if "Python" in self.kind else _JVM)
         return self.late <= self.early + _SLACK
@@ -43,22 +43,22 @@ class Growth:
 
 @dataclass
 class Watch:
-    """What all processes of each kind used together, over the micro-batches of a stream."""
+    """The total usage of each kind of process, over the micro-batches of a stream."""
 
     seen: dict[str, list[tuple[int, Usage]]] = field(default_factory=dict)
 
-    def look(self, batches: int, processes: Sequence[Process]) -> None:
-        """Note what these use after so many micro-batches."""
+    def measure(self, batches: int, processes: Sequence[Process]) -> None:
+        """Record the usage of processes after a number of micro-batches."""
         for kind in KINDS:
             usages = (process.usage for process in processes if process.kind == kind)
             self.seen.setdefault(kind, []).append((batches, sum(usages, Usage())))
 
     def growth(self) -> dict[str, list[Growth]]:
-        """All measures of each kind that was seen."""
+        """Return all measures of each kind of process that ran."""
         return {
-            kind: [_growth(kind, of, looks) for of in MEASURES]
-            for kind, looks in self.seen.items()
-            if any(usage != Usage() for _, usage in looks)
+            kind: [_growth(kind, of, usages) for of in MEASURES]
+            for kind, usages in self.seen.items()
+            if any(usage != Usage() for _, usage in usages)
         }
 
     def write(self, file: Path) -> None:
@@ -66,12 +66,12 @@ class Watch:
         with file.open("w") as out:
             writer = csv.writer(out)
             writer.writerow(["kind", "batches", *MEASURES])
-            for kind, looks in self.seen.items():
-                writer.writerows([kind, batches, *astuple(usage)] for batches, usage in looks)
+            for kind, usages in self.seen.items():
+                writer.writerows([kind, batches, *astuple(usage)] for batches, usage in usages)
 
 
-def _growth(kind: str, measure: str, looks: Sequence[tuple[int, Usage]]) -> Growth:
-    first, last = looks[0][0], looks[-1][0]
-    parts = [((at - first) / (last - first), getattr(usage, measure)) for at, usage in looks]
+def _growth(kind: str, measure: str, usages: Sequence[tuple[int, Usage]]) -> Growth:
+    first, last = usages[0][0], usages[-1][0]
+    parts = [((at - first) / (last - first), getattr(usage, measure)) for at, usage in usages]
     early = max(size for part, size in parts if part <= 0.5)
     return Growth(kind, measure, early, median(size for part, size in parts if part >= 0.75))

@@ -1,1 +1,1 @@
-"""Consistent grouping as a running system, measured."""
+"""Benchmarks of consistent grouping on streams."""

@@ -1,7 +1,7 @@
-"""Consistent grouping as a running system: `python -m benchmarks.streaming [NAME ...]`.
+"""Measure consistent grouping on streams: `python -m benchmarks.streaming [NAME ...]`.
 
-Workers sleep for the time that a message takes, so that two cores can show eight machines. The
-floor is what a micro-batch takes without any work.
+Workers sleep for the service time of each message, so that two cores can emulate eight machines.
+The floor is the time of a micro-batch without work.
 """
 
 import argparse
@@ -25,11 +25,13 @@ PARTS = {"control": control, "overhead": overhead, "steady": steady, "change": c
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(PARTS), metavar="NAME", help=str([*PARTS]))
-    parser.add_argument("--seconds", type=float, default=20.0, help="of work in a micro-batch")
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, help="seconds of work in a micro-batch"
+    )
     given = parser.parse_args()
     for name in given.names:
         if name not in PARTS:
-            parser.error(f"no benchmark {name!r}; there are: {', '.join(PARTS)}")
+            parser.error(f"unknown benchmark {name!r}; use one of: {', '.join(PARTS)}")
     console = Console(width=160)
     with tempfile.TemporaryDirectory(prefix="steelyard-bench-") as folder:
         bench = Bench(Path(folder), given.seconds, console)

@@ -1,4 +1,4 @@
-"""Hot keys change, then machines do: how soon the workers are all used again."""
+"""Measure how soon all workers are used again after hot keys and machines change."""
 
 from benchmarks.spark.bench import Bar, Measured
 from benchmarks.streaming.running import WORKERS, Bench, by_delegating, local, until
@@ -19,17 +19,17 @@ def change(bench: Bench) -> Measured:
         files = bench.stream(_END, hot_from=_KEYS_CHANGE)
         shares = bench.slots(spark, files, by_delegating, machines).used(machines)
     parts = {
-        "{3,5}, from nothing": shares[:_KEYS_CHANGE],
+        "{3,5}, from the start": shares[:_KEYS_CHANGE],
         "other keys are hot": shares[_KEYS_CHANGE:_MACHINES_CHANGE],
         "{5,4}": shares[_MACHINES_CHANGE:],
     }
     shown = table(
-        f"delegated, {bench.seconds:g} s of work a slot: what is used while the busiest is busy",
-        *("from then on", "share in each slot", "90 % in slot"),
+        f"delegated, {bench.seconds:g} s of work a slot: capacity used while the busiest is busy",
+        *("change", "share in each slot", "90 % in slot"),
     )
     bars = []
     for name, part in parts.items():
         reached = until(part, _WANTED)
         shown.add_row(name, " ".join(f"{share:.2f}" for share in part), str(reached))
-        bars.append(Bar(f"{name}: slot from which on 90 %", reached, most=_SLOTS))
+        bars.append(Bar(f"{name}: first slot with 90 %", reached, most=_SLOTS))
     return shown, bars

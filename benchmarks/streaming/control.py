@@ -1,4 +1,4 @@
-"""What the control loop costs the driver, and what its files take."""
+"""Measure the time of the control loop in the driver, and the size of its files."""
 
 import time
 from pathlib import Path
@@ -37,16 +37,16 @@ def control(bench: Bench) -> Measured:
     shown.add_row(
         "a slot in the driver (ms)", *(f"{np.quantile(taken, q):.0f}" for q in (0.5, 0.99))
     )
-    shown.add_row("what is written in a slot (kB)", f"{size:.0f}", "")
+    shown.add_row("written in a slot (kB)", f"{size:.0f}", "")
     shown.add_row("history (kB)", f"{history:.0f}", "")
     return shown, [
         Bar("a slot in the driver, ms", float(np.median(taken)), most=50),
-        Bar("what is written in a slot, kB", size, most=200),
+        Bar("written in a slot, kB", size, most=200),
     ]
 
 
 def _reports(batch: int) -> tuple[list[SourceReport], list[WorkerReport]]:
-    """Of two sources, and of workers two of which are slow."""
+    """Return the reports of two sources, and of ten workers of which two are slow."""
     sources = []
     for source in range(2):
         ranks = zipf_ranks(500_000, 1.2, 100_000, batch * 2 + source)

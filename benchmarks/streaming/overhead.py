@@ -1,8 +1,9 @@
-"""What a micro-batch costs that has no work to speak of, against Spark's own way by key.
+"""Compare the time of a micro-batch with little work to that of Spark's own grouping by key.
 
-Small ones show what is paid for each micro-batch, large ones what is paid for each row; a source
-alone does the grouping of all rows on one core, many share it. Workers that stay are also compared
-with workers that stay without us, whose rows go through pandas one by one: in small ones only.
+Small micro-batches show the cost of each micro-batch, large ones the cost of each row. A single
+source groups all rows on one core; several sources share that work. Delegated workers are also
+compared with a stateful operator of Spark, in small micro-batches only, because its rows go
+through pandas one by one.
 """
 
 import os
@@ -31,15 +32,17 @@ _FIRST = "repartition(n, key), counted in Python, merged"
 
 @dataclass(frozen=True)
 class Size:
-    """Of a micro-batch: its files, each of which is a source, and how often it is measured."""
+    """The size of a micro-batch, and the number of measurements."""
 
     files: int
+    """Files in a micro-batch; each file is a source."""
     rows: int
-    rounds: int
+    """Rows in a file."""
+    repeats: int
 
     @property
     def millions(self) -> str:
-        """Rows of all files."""
+        """Millions of rows in a micro-batch, as text."""
         return f"{self.files * self.rows / 1e6:g}"
 
 
@@ -62,45 +65,43 @@ def overhead(bench: Bench) -> Measured:
         )
         return grouped.aggregate(sy.Count())
 
-    ways: dict[str, Callable[[DataFrame], DataFrame]] = {
+    groupings: dict[str, Callable[[DataFrame], DataFrame]] = {
         _FIRST: by_key,
         "pull": pull,
         "delegated": delegated,
     }
     shown = table(
-        f"A micro-batch, {_KEYS:,} keys alike",
-        *("M rows", "sources", "grouped by", "seconds", "against the first"),
+        f"A micro-batch, {_KEYS:,} equally frequent keys",
+        *("M rows", "sources", "grouped by", "seconds", "relative to the first"),
     )
     bars = []
     with local() as spark:
         for size in _SIZES:
             files = _stream(bench, size)
-            compared = dict(ways)
+            compared = dict(groupings)
             if size is _SIZES[0]:
-                compared["by key to workers that stay, counted in pandas, merged"] = staying_by_key
+                compared["stateful operator by key, counted in pandas, merged"] = stateful_by_key
             taken: dict[str, list[float]] = {name: [] for name in compared}
-            for turn in range(size.rounds + 1):
-                for name, way in compared.items():
-                    seconds = _seconds(spark, files, size.files, way, str(bench.fresh()))
+            for turn in range(size.repeats + 1):
+                for name, group in compared.items():
+                    seconds = _seconds(spark, files, size.files, group, str(bench.fresh()))
                     bench.console.print(f"  {name}: {seconds:.2f} s", style="dim")
-                    if turn:  # the first one warms up
+                    if turn:  # the first turn is a warm-up
                         taken[name].append(seconds)
-            # The machine is not the same all the time: each against the first of its own round.
-            against = {
-                name: median(map(truediv, own, taken[_FIRST])) for name, own in taken.items()
-            }
-            for name, ratio in against.items():
+            # The speed of the machine varies, so times are compared within the same turn.
+            ratios = {name: median(map(truediv, own, taken[_FIRST])) for name, own in taken.items()}
+            for name, ratio in ratios.items():
                 cells = (name, f"{median(taken[name]):.2f}", f"{ratio:.2f}")
                 shown.add_row(size.millions, str(size.files), *cells)
             what = f"a micro-batch of {size.millions} M rows, {size.files} sources"
             bars += [
-                Bar(f"{name}: {what}", against[name], most=1.15) for name in ("pull", "delegated")
+                Bar(f"{name}: {what}", ratios[name], most=1.15) for name in ("pull", "delegated")
             ]
     return shown, bars
 
 
 def _stream(bench: Bench, size: Size) -> str:
-    """Files for all micro-batches."""
+    """Return a folder with the files of all micro-batches."""
     made = bench.fresh()
     for number in range(_BATCHES * size.files):
         path = bench.folder / f"alike-{size.rows}-{number % 8}"
@@ -113,9 +114,9 @@ def _stream(bench: Bench, size: Size) -> str:
 
 
 def by_key(stream: DataFrame) -> DataFrame:
-    """The same work without us: rows by key to Python, partial counts, merged by Spark.
+    """Count with Spark alone: rows go to Python by key, and Spark merges the partial counts.
 
-    Its tasks are made as cheap as ours, and send each key once.
+    The tasks use the same optimizations as Steelyard's, and send each key once.
     """
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -129,8 +130,8 @@ def by_key(stream: DataFrame) -> DataFrame:
     return counted.groupBy("page").agg(F.sum("n").alias("count"))
 
 
-def staying_by_key(stream: DataFrame) -> DataFrame:
-    """The same with a stateful operator, which keeps its workers where they are."""
+def stateful_by_key(stream: DataFrame) -> DataFrame:
+    """Count with a stateful operator, whose tasks stay on the executors that hold their state."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     class Count(StatefulProcessor):
@@ -161,12 +162,12 @@ def _seconds(
     spark: SparkSession,
     files: str,
     each: int,
-    way: Callable[[DataFrame], DataFrame],
+    group: Callable[[DataFrame], DataFrame],
     checkpoint: str,
 ) -> float:
-    """A micro-batch of so many files, without the first, which starts what the others have."""
+    """Return the median time of micro-batches with `each` files, without the first one."""
     reader = spark.readStream.schema("page string").option("maxFilesPerTrigger", each)
-    writer = way(reader.parquet(files)).writeStream.outputMode("update").format("noop")
+    writer = group(reader.parquet(files)).writeStream.outputMode("update").format("noop")
     query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     query.awaitTermination()
     deadline = time.time() + 30

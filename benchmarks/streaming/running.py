@@ -1,4 +1,4 @@
-"""What the measurements share: a stream of files, a query over it, and its slots."""
+"""Shared parts of the measurements: a stream of files, a query over it, and its slots."""
 
 import itertools
 import os
@@ -25,32 +25,37 @@ from steelyard.spark.streaming.grouped_stream import GroupedStream
 WORKERS, SKEW, KEYS, MESSAGES = 8, 1.2, 20_000, 300_000
 
 Group = Callable[[DataFrame, Path], GroupedStream]
-"""A way to group a stream; the folder is for control files, or what else it needs."""
+"""A function that groups a stream; it may write to the folder, for example control files."""
 
 
 def local() -> AbstractContextManager[SparkSession]:
-    """Spark with a slot for every worker."""
+    """Start Spark with a task slot for every worker."""
     more = {"spark.sql.shuffle.partitions": str(WORKERS), "spark.driver.memory": "4g"}
     return session("steelyard benchmarks", f"local[{WORKERS}]", more | STATE_IN_ROCKSDB)
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where files are, how long a micro-batch of work is, and who is told of progress."""
+    """The settings that all measurements share."""
 
     folder: Path
     seconds: float
+    """Seconds of work in a micro-batch."""
     console: Console
+    """The console that shows progress."""
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count, repr=False)
 
     def fresh(self) -> Path:
-        """A folder that nobody has used."""
+        """Return a new folder."""
         made = self.folder / str(next(self._numbers))
         made.mkdir()
         return made
 
     def stream(self, files: int, *, hot_from: int | None = None) -> Path:
-        """A folder of files, a micro-batch each; from one on, other keys are the hot ones."""
+        """Return a folder with a file for each micro-batch.
+
+        Other keys are hot from file number `hot_from` on.
+        """
         made = self.fresh()
         for number in range(files):
             turned = hot_from is not None and number >= hot_from
@@ -64,11 +69,11 @@ class Bench:
         return made
 
     def service(self, speeds: float) -> float:
-        """Seconds for a message, such that machines of these speeds have their micro-batch."""
+        """Return the service time with which machines of this total speed are fully busy."""
         return self.seconds * speeds / MESSAGES
 
     def slots(self, spark: SparkSession, files: Path, group: Group, machines: Machines) -> "Slots":
-        """Count a stream, as machines of some speed would."""
+        """Count a stream on emulated machines, and return its slots."""
         number = len(list(files.iterdir()))
         stream = spark.readStream.schema("page string").option("maxFilesPerTrigger", 1)
         own = self.fresh()
@@ -94,28 +99,31 @@ class Bench:
         return Slots(grouped.history())
 
     def floor(self, spark: SparkSession, group: Group) -> float:
-        """Seconds of a micro-batch that Spark and the exchange take if the work takes none."""
+        """Return the seconds of a micro-batch without work: the time of Spark and the exchange."""
         machines = Machines(1e-12, [1.0] * WORKERS)
         return min(slot.seconds for slot in self.slots(spark, self.stream(3), group, machines).all)
 
 
 @dataclass(frozen=True)
 class Slots:
-    """What was done in every slot."""
+    """The slots of a run."""
 
     all: list[Slot]
 
     def shares(self, machines: Machines) -> list[float]:
-        """Of all that the machines can do, by the clock: with what Spark itself takes."""
+        """Return the share of the machines' capacity used in each slot, by its duration."""
         return [slot.messages / slot.seconds / machines.limit for slot in self.all]
 
     def used(self, machines: Machines) -> list[float]:
-        """Of all that the machines can do while the busiest is busy; each has a worker."""
+        """Return the share of capacity used in each slot while the busiest worker is busy.
+
+        Each machine has one worker.
+        """
         return [slot.messages / slot.busiest / machines.limit for slot in self.all]
 
 
 def until(shares: list[float], least: float, run: int = 2) -> int:
-    """The number of the first slot from which on some in a row have at least this share.
+    """Return the number of the first slot that begins `run` slots with at least this share.
 
     >>> until([0.5, 0.95, 0.7, 0.96, 0.97], 0.95)
     4
@@ -127,25 +135,25 @@ def until(shares: list[float], least: float, run: int = 2) -> int:
 
 
 def settled(shares: list[float]) -> float:
-    """The median of the last three."""
+    """Return the median of the last three shares."""
     return median(shares[-3:])
 
 
-# The ways to group.
+# The groupings that are compared.
 
 
 def by_key(stream: DataFrame, folder: Path) -> GroupedStream:
-    """Every key where its hash says: what a plan says that has seen nothing."""
+    """Group by the hash of the key, as a plan without counts does."""
     return sy.group_stream(stream, "page", workers=WORKERS, routing=sy.Planner(WORKERS).plan)
 
 
 def by_shuffling(stream: DataFrame, folder: Path) -> GroupedStream:
-    """The same number of messages for everybody."""
+    """Send the same number of messages to every worker."""
     return sy.group_stream(stream, "page", workers=WORKERS, routing=sy.schemes.named("sg"))
 
 
 def by_pulling(tasks: int) -> Group:
-    """Several tasks for each worker: whoever is free takes the next."""
+    """Run several tasks for each worker; a free task slot takes the next one."""
 
     def group(stream: DataFrame, folder: Path) -> GroupedStream:
         return sy.group_stream(
@@ -160,7 +168,7 @@ def by_pulling(tasks: int) -> Group:
 
 
 def by_delegating(stream: DataFrame, folder: Path) -> GroupedStream:
-    """Workers that stay, whose virtual workers move."""
+    """Run delegated workers, whose virtual workers move."""
     return sy.group_stream(
         stream, "page", workers=WORKERS, placement=sy.Delegated(), control=folder / "control"
     )

@@ -1,4 +1,4 @@
-"""Micro-batches for workers that are tested without Spark, and what they send."""
+"""Micro-batches for tests of workers without Spark, and the counts that workers send."""
 
 from collections import Counter
 from math import inf
@@ -20,7 +20,7 @@ SUMS = Definition(keys=("page string",), aggregators=("Sum(column='id')",))
 
 
 def blocks(*pages, latest=None):
-    """A micro-batch with a row of each page; without any, a worker is told of it all the same."""
+    """Return a micro-batch with a row for each page; without pages it has one row and no block."""
     if not pages:
         times = pa.array([latest], pa.int64())
         return [pa.record_batch({"block": pa.nulls(1, pa.binary()), "latest": times})]
@@ -36,12 +36,13 @@ def blocks(*pages, latest=None):
 
 
 def periodic(period, aggregator=None, definition=SUMS, most_held=inf):
+    """Return a worker that keeps partial states for a period."""
     aggregation = Aggregation([aggregator or sy.Count()], ["page"], ROWS)
     return Periodic(aggregation, period, 1, None, WATCH, definition, most_held)
 
 
 def counts(made):
-    """By page what the states that were sent add up to."""
+    """Return the sum of the sent states for each page."""
     total = Counter()
     for part in made:
         states = part.filter(part.column(REPORT).is_null())

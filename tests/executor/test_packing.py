@@ -1,4 +1,4 @@
-"""The packed exchange: what goes in comes out, at the bin that was decided."""
+"""The packed exchange delivers every row to the bin that was chosen for it."""
 
 import datetime
 import decimal
@@ -17,7 +17,7 @@ BINS = st.lists(st.integers(0, 70_000), max_size=60)
 
 
 def through_blocks(rows, bins):
-    """Rows by bin, after they were packed and unpacked again."""
+    """Pack and unpack rows; return a table for each bin."""
     blocks = packed(rows, np.array(bins, np.int64))
     found = {}
     for i, bin_number in enumerate(blocks.column("bin").to_pylist()):
@@ -28,8 +28,8 @@ def through_blocks(rows, bins):
 
 
 @given(BINS)
-def test_every_row_comes_out_at_its_bin_in_its_order(bins):
-    """Nothing is lost, nothing twice, and the order within a bin stays."""
+def test_every_row_arrives_once_at_its_bin_and_in_order(bins):
+    """No row is lost or doubled, and rows of a bin keep their order."""
     rows = pa.record_batch({"bin": pa.array(bins, pa.int64()), "row": np.arange(len(bins))})
     found = through_blocks(rows, bins) if bins else {}
     assert sorted(found) == sorted(set(bins))
@@ -38,8 +38,8 @@ def test_every_row_comes_out_at_its_bin_in_its_order(bins):
         assert table["row"].to_pylist() == [i for i, b in enumerate(bins) if b == number]
 
 
-def test_any_kind_of_column_is_carried():
-    """Nested, binary, decimal, time, null: as they were."""
+def test_values_of_all_types_arrive_unchanged():
+    """Nested values, binaries, decimals, times and nulls are equal after the exchange."""
     rows = pa.record_batch(
         {
             "text": ["a", None, "", "b" * 1000],
@@ -61,12 +61,13 @@ def test_any_kind_of_column_is_carried():
 
 
 def batches(keys, size=100):
-    """Record batches with a row number and a bucket each."""
+    """Return record batches of rows with a number and a bucket."""
     rows = pa.table({"row": np.arange(len(keys)), "bucket": pa.array(keys, pa.int32())})
     return rows.to_batches(max_chunksize=size)
 
 
 def rows_by_bin(destinations, given_batches):
+    """Pack batches and return the numbers of the rows in each bin."""
     found = {}
     packer = Packer(destinations, tuple(given_batches[0].schema.names))
     for blocks in packer(given_batches):
@@ -81,16 +82,16 @@ def rows_by_bin(destinations, given_batches):
     keys=st.lists(st.sampled_from([0] * 10 + list(range(64))), min_size=1, max_size=2000),
     size=st.integers(1, 500),
 )
-def test_a_plan_made_of_the_rows_balances_them(keys, size):
-    """Each row once; no bin above its share by more than the plan allows and rounding."""
+def test_a_plan_from_the_rows_themselves_balances_them(keys, size):
+    """No bin exceeds its share by more than epsilon and rounding; each row arrives once."""
     destinations = PlannedHere("bucket", None, 4, 0.01, 64, None)
     found = rows_by_bin(destinations, batches(keys, size))
     assert sorted(row for rows in found.values() for row in rows) == list(range(len(keys)))
     assert max(map(len, found.values())) <= 1.01 * len(keys) / 4 + 8
 
 
-def test_a_task_that_is_run_again_decides_the_same():
-    """The same rows in the same order go the same way: nothing is left from the last run."""
+def test_a_retry_chooses_the_same_bins():
+    """The same rows in the same order get the same bins, because no state is left from before."""
     keys = np.random.default_rng(1).zipf(1.3, 5000) % 64
     for destinations in (
         PlannedHere("bucket", None, 8, 0.01, 64, [1, 2, 3, 4, 5, 6, 7, 8]),
@@ -100,8 +101,8 @@ def test_a_task_that_is_run_again_decides_the_same():
         assert first == rows_by_bin(destinations, batches(keys))
 
 
-def test_weights_count():
-    """One row that weighs as much as all others has a bin nearly to itself."""
+def test_a_heavy_row_shares_its_bin_with_few_others():
+    """A row that weighs as much as all others together has a bin nearly to itself."""
     rows = pa.table(
         {
             "row": np.arange(101),
@@ -111,14 +112,14 @@ def test_weights_count():
     )
     destinations = PlannedHere("bucket", "weight", 2, 0.05, 32, None)
     found = rows_by_bin(destinations, rows.to_batches())
-    (beside,) = (rows for rows in found.values() if 0 in rows)
-    assert len(beside) < 20
+    (with_heavy_row,) = (rows for rows in found.values() if 0 in rows)
+    assert len(with_heavy_row) < 20
     with pytest.raises(ValueError, match="weight: the column must hold numbers of at least 0"):
         rows_by_bin(destinations, rows.set_column(2, "weight", [[-1.0] * 101]).to_batches())
 
 
 def test_a_scheme_routes_message_by_message():
-    """The bins are those that the scheme's router gives in that order."""
+    """The bins equal those that the router of the scheme returns for the same order."""
     hashes = hash_keys(pa.array(np.arange(1000) % 50))
     rows = pa.table({"row": np.arange(1000), "hash": hashes.view(np.int64)})
     scheme = schemes.named("porc")
@@ -127,8 +128,8 @@ def test_a_scheme_routes_message_by_message():
     assert found == {b: np.flatnonzero(expected == b).tolist() for b in range(7)}
 
 
-def test_long_inputs_go_in_several_blocks():
-    """What is gathered is bounded: a source does not hold all that it reads."""
+def test_a_long_input_is_sent_in_several_blocks():
+    """A source gathers a limited number of rows, and does not hold its whole input."""
     keys = np.arange(600_000) % 64
     packer = Packer(PlannedHere("bucket", None, 2, 0.01, 64, None), ("row", "bucket"))
     made = list(packer(batches(keys, 10_000)))

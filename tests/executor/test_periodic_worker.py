@@ -1,4 +1,4 @@
-"""What a worker holds for a period and when it sends it on, without Spark."""
+"""Workers that hold partial states for a period: when they send them on, without Spark."""
 
 from collections import Counter
 
@@ -10,8 +10,8 @@ from tests.executor.micro_batches import blocks, counts, periodic
 MINUTE, HOUR = 60_000_000, 3_600_000_000
 
 
-def test_a_worker_that_holds_too_much_does_not_wait_for_its_period():
-    """New keys in every micro-batch: what it keeps is bounded, and nothing is lost."""
+def test_a_worker_above_its_limit_sends_before_the_end_of_the_period():
+    """With new keys in every micro-batch, its state stays below the limit and no count is lost."""
     worker = periodic(Period(batches=100), most_held=20_000)
     kept, sent, sizes, early = None, Counter(), [], 0
     for batch in range(30):
@@ -23,11 +23,11 @@ def test_a_worker_that_holds_too_much_does_not_wait_for_its_period():
     assert 30 * 40 == len(sent) + len(counts(worker(kept, blocks(), 0, 100)[1]))
     assert {1} == set(sent.values())
     assert max(sizes) < 25_000
-    assert 4 <= early <= 10, "not every micro-batch either"
+    assert 4 <= early <= 10, "it sends early in some micro-batches, not in all"
 
 
-def test_a_worker_sends_on_what_one_micro_batch_brings_too_much():
-    """In a micro-batch of several tables too, and merged."""
+def test_a_worker_sends_within_a_micro_batch_that_exceeds_its_limit():
+    """The micro-batch consists of several tables, and their states are merged."""
     worker = periodic(Period(batches=100), most_held=20_000)
     batches = [block for key in range(4000) for block in blocks(f"{key % 1000} {'x' * 90}")]
     kept, made = worker(None, batches, 0, 0)
@@ -36,8 +36,8 @@ def test_a_worker_sends_on_what_one_micro_batch_brings_too_much():
     assert {4} == set((counts(made) + rest).values())
 
 
-def test_keys_that_come_again_are_held_however_many_rows_they_have():
-    """The bound is of what is kept, not of what came."""
+def test_repeated_keys_are_held_for_the_whole_period():
+    """The limit is for the merged states, not for the rows that arrived."""
     worker = periodic(Period(batches=100), most_held=20_000)
     kept = None
     for batch in range(30):
@@ -57,8 +57,8 @@ def test_keys_that_come_again_are_held_however_many_rows_they_have():
         (Period(micros=MINUTE), Period(batches=4), (90 * MINUTE, None)),
     ],
 )
-def test_what_was_held_is_sent_when_the_period_has_another_length(before, after, times):
-    """At once, and once; what comes then waits for the end of a new period."""
+def test_held_states_are_sent_when_the_length_of_the_period_changes(before, after, times):
+    """They are sent in the next micro-batch, once; new rows wait for the end of a new period."""
     kept, made = periodic(before)(None, blocks("a", "b", latest=times[0]), 0, 8)
     assert not counts(made)
     kept, made = periodic(after)(kept, blocks("a", latest=times[1]), 0, 9)
@@ -70,8 +70,8 @@ def test_what_was_held_is_sent_when_the_period_has_another_length(before, after,
     assert {"a": 1, "c": 1} == counts(made)
 
 
-def test_a_worker_without_anything_to_hold_leaves_its_state_as_it_is():
-    """With periods of one micro-batch nothing is written to it again."""
+def test_a_worker_without_held_states_does_not_change_its_value():
+    """With periods of one micro-batch the value in the state store is written once."""
     worker = periodic(Period())
     kept, _ = worker(None, blocks("a"), 0, 0)
     assert kept == worker(kept, blocks("b"), 0, 1)[0]

@@ -1,4 +1,4 @@
-"""Which values of Spark's state a worker goes on with, and which it refuses."""
+"""The values of Spark's state from which a worker continues, and those that it refuses."""
 
 import numpy as np
 import pyarrow as pa
@@ -10,15 +10,15 @@ from steelyard.control.definition import Definition
 from steelyard.executor import packing
 from steelyard.executor.merging_worker import Merging
 from steelyard.executor.period import Period
-from steelyard.executor.stateful_worker import Staying
+from steelyard.executor.stateful_worker import DelegatedMap
 from steelyard.executor.worker import Map
 from tests.executor.micro_batches import ROWS, SUMS, WATCH, blocks, counts, periodic
 
 
-def older(kept, *told):
-    """The value as versions without definitions wrote it."""
+def older(kept, *names):
+    """Return a value as versions without definitions wrote it, with these settings only."""
     table = pa.ipc.open_stream(kept).read_all()
-    metadata = {name: table.schema.metadata[name] for name in told}
+    metadata = {name: table.schema.metadata[name] for name in names}
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema.with_metadata(metadata)) as stream:
         stream.write_table(table.replace_schema_metadata(metadata))
@@ -26,7 +26,7 @@ def older(kept, *told):
 
 
 def test_state_of_another_definition_is_refused():
-    """In a sentence that tells what it was and what it is, by workers and where states meet."""
+    """Workers and shards name the old and the new aggregators in their error."""
     most = Definition(keys=("page string",), aggregators=("Max(column='id')",))
     sentence = r"with the aggregators Sum\(column='id'\), and this query has Max\(column='id'\):"
     kept, _ = periodic(Period(batches=4), sy.Sum("id"))(None, blocks("a"), 0, 0)
@@ -35,16 +35,27 @@ def test_state_of_another_definition_is_refused():
     shards = Aggregation([sy.Sum("id")], ["page"], ROWS)
     states = shards.add(shards.create(), pa.table({"page": ["a"], "id": [1]}, ROWS))
     block = [packing.packed(states.to_batches()[0], np.zeros(1, np.int32))]
-    met, _ = Merging(shards, (), SUMS)(None, block, 0, 0)
+    merged, _ = Merging(shards, (), SUMS)(None, block, 0, 0)
     with pytest.raises(ValueError, match=sentence):
-        Merging(Aggregation([sy.Max("id")], ["page"], ROWS), (), most)(met, block, 0, 1)
-    function = Staying(Map(lambda rows: rows, ROWS), WATCH)
+        Merging(Aggregation([sy.Max("id")], ["page"], ROWS), (), most)(merged, block, 0, 1)
+    function = DelegatedMap(Map(lambda rows: rows, ROWS), WATCH)
     with pytest.raises(ValueError, match="with aggregators, and map_arrow keeps no state"):
-        function(met, blocks("a"), 0, 1)
+        function(merged, blocks("a"), 0, 1)
+
+
+def test_a_shard_without_keys_stores_the_definition():
+    """It then refuses the first states of a query with another definition."""
+    most = Definition(keys=("page string",), aggregators=("Max(column='id')",))
+    aggregation = Aggregation([sy.Sum("id")], ["page"], ROWS)
+    kept, made = Merging(aggregation, (), SUMS)(None, blocks(), 0, 0)
+    assert [] == made
+    assert kept == Merging(aggregation, (), SUMS)(kept, blocks(), 0, 1).kept
+    with pytest.raises(ValueError, match="and this query has Max"):
+        Merging(aggregation, (), most)(kept, blocks(), 0, 1)
 
 
 def test_state_without_a_definition_is_accepted_if_its_columns_are_the_same():
-    """An older version wrote it; else a sentence tells the columns."""
+    """Older versions wrote no definitions; if the columns differ, the error names them."""
     kept, _ = periodic(Period(batches=4), sy.Sum("id"))(None, blocks("a", "b"), 0, 0)
     kept = older(kept, b"period", b"workers")
     with pytest.raises(ValueError, match=r"the state page string, sum\(id\).sum int64, and this"):

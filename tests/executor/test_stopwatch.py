@@ -1,4 +1,4 @@
-"""What is measured of a worker, and the error of one that fails."""
+"""Measurements of a worker, and the error of a worker that fails."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.executor.micro_batches import ROWS, WATCH, blocks
 
 
 def test_a_function_that_fails_is_called_once():
-    """The sentence tells worker, micro-batch, how much there was, and the first keys."""
+    """The error names the worker, the micro-batch, the size of the table and its first keys."""
     calls = []
 
     def fragile(rows):

@@ -36,7 +36,7 @@ def test_a_task_makes_the_next_one_cheaper(zipped):
         for _ in batches:
             yield pa.record_batch({"is_read": [zipped in sys.path_importer_cache]})
 
-    quick_tasks._spare_what_was_imported.cache_clear()
+    quick_tasks._freeze_imported_objects.cache_clear()
     try:
         (result,) = shipped(work)([pa.record_batch({"id": [1, 2, 3]})])
         assert [True] == result["is_read"].to_pylist()

@@ -1,18 +1,18 @@
-"""What runs inside Spark's Python tasks.
+"""The code that runs inside Spark's Python tasks.
 
 packing.py           rows travel in blocks, one for each bin
-worker.py            what a worker does with its blocks
-stream_source.py     rows of a micro-batch to blocks, by its control version, with a report
-stopwatch.py         rows, busy time and latencies of a stream's worker, in a report
-pulled_worker.py     a stream's worker that is any task and keeps nothing
-stateful_worker.py   a stream's worker that stays: its protocol, and the one that keeps nothing
-period.py            when partial states leave a worker that keeps them
-periodic_worker.py   keeps partial states for a period, then sends them on
-merging_worker.py    keeps all partial states of its keys, and sends results that changed
-state_values.py      partial states as values of Spark's state store
-worker_output.py     the rows and blocks that leave a stream's worker, with a column for reports
-quick_tasks.py       the next task of the same process starts sooner
+worker.py            process the blocks of a worker
+stream_source.py     pack the rows of a micro-batch into blocks by its control version, and report
+stopwatch.py         measure rows, busy time and latencies of a worker of a stream
+pulled_worker.py     a worker of a stream that runs in any task and keeps no state
+stateful_worker.py   the protocol of a delegated worker, and the delegated worker without state
+period.py            decide when partial states leave a delegated worker
+periodic_worker.py   keep partial states for a period, then send them on
+merging_worker.py    keep all partial states of some keys, and send the results that changed
+state_values.py      store partial states as values of Spark's state store
+worker_output.py     the rows and blocks that leave a worker of a stream, with a column for reports
+quick_tasks.py       make the next task in the same process start sooner
 task_context.py      the query, micro-batch and partition of a task: the only module that asks Spark
 
-Executors need not have this package: it is shipped to them with what it imports.
+Executors do not need this package: a query ships it to them with the modules that it imports.
 """

@@ -1,7 +1,7 @@
-"""Workers at which the partial states of a key meet.
+"""Workers that merge all partial states of a key.
 
-Partial states enter and are merged with those that are kept; results of changed keys leave. This
-runs inside Spark's Python tasks and knows no Spark.
+Partial states enter and are merged with the stored ones; results of changed keys leave. This runs
+inside Spark's Python tasks and knows no Spark.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from steelyard.executor.worker_output import in_parts, one_block
 
 @dataclass(frozen=True)
 class Merging:
-    """Where partial states of some keys meet: all of them are kept, those that changed leave."""
+    """A worker that keeps the merged states of some keys, and sends the results that changed."""
 
     aggregation: Aggregation
     dropped: tuple[str, ...]
@@ -31,8 +31,9 @@ class Merging:
             old, _ = decoded(kept, self.definition, old.schema)
         new = self.aggregation.merge(*packing.unpacked(batches))
         if not new.num_rows:
-            return BatchResult(kept, [])
-        # Keys come in the order in which they are first seen: those that changed come first.
+            # A shard without keys stores the definition, too: a restart may bring its first keys.
+            return BatchResult(kept or encoded(old, self.definition, {}), [])
+        # Merging keeps the order in which keys first occur, so the changed keys come first.
         merged = self.aggregation.merge(new, old)
         result = self.aggregation.result(merged.slice(0, new.num_rows))
         result = result.drop_columns(list(self.dropped))

@@ -1,4 +1,4 @@
-"""The packed exchange: rows travel in blocks, one for each bin, and not one by one.
+"""The packed exchange: rows travel in blocks, one for each bin, instead of one by one.
 
 Record batches enter; (bin, block) rows leave, and at the other end tables of rows again. A block
 is an Arrow stream. This runs inside Spark's Python tasks and knows no Spark.
@@ -17,37 +17,37 @@ from numpy.typing import NDArray
 from steelyard.hashing import spread
 from steelyard.plans import Planner
 
-if TYPE_CHECKING:  # schemes are compiled: only those who use them need a compiler
+if TYPE_CHECKING:  # schemes need numba, which executors without schemes do not have
     from steelyard.schemes import Scheme
 
 SCHEMA = "bin int, block binary"
 
 _ROWS, _BYTES = 2**18, 2**25
-"""So much is gathered before it is sorted into blocks: a block is then worth its overhead."""
+"""Limits at which gathered rows are sorted into blocks; larger blocks have less overhead."""
 
 _WORKED_ROWS = 2**16
-"""Blocks are put together until a table has so many rows, or as many bytes as above."""
+"""Rows at which blocks are joined into one table; `_BYTES` is the other limit."""
 
 Bins = NDArray[np.integer]
 Decide = Callable[[pa.RecordBatch], Bins]
 
 
 class Destinations(ABC):
-    """Decides on the bins of rows in a source task, from columns that are then left behind."""
+    """A rule that chooses the bins of rows in a source task, from columns that stay there."""
 
     @property
     @abstractmethod
     def columns(self) -> list[str]:
-        """The columns that it looks at, and nobody after it."""
+        """The columns that only this rule reads."""
 
     @abstractmethod
     def start(self) -> Decide:
-        """What decides in one task; it may remember what it saw there."""
+        """Return the function that chooses bins in one task; it may keep state between calls."""
 
 
 @dataclass(frozen=True)
 class Decided(Destinations):
-    """The bins are in a column already."""
+    """Bins that are in a column already."""
 
     bin: str
 
@@ -61,10 +61,10 @@ class Decided(Destinations):
 
 @dataclass(frozen=True)
 class PlannedHere(Destinations):
-    """Plans from the rows themselves, some 100,000 at a time.
+    """Bins by plans from the gathered rows themselves, up to 2**18 rows at a time.
 
-    Rows of a hot key are told apart by their position: only for a task that, run again, gets the
-    same rows in the same order.
+    The position of a row decides where the rows of a hot key go. A retry of the task must
+    therefore get the same rows in the same order.
     """
 
     bucket: str
@@ -79,7 +79,7 @@ class PlannedHere(Destinations):
         return [self.bucket] if self.weight is None else [self.bucket, self.weight]
 
     def start(self) -> Decide:
-        # What was is in the plan, which the next one stays close to, and not in the counts.
+        # Each plan stays close to the previous one, so earlier counts need not be kept.
         planner = Planner(self.bins, self.epsilon, self.buckets, self.capacities, decay=0)
         seen = 0
 
@@ -105,7 +105,7 @@ class PlannedHere(Destinations):
 
 @dataclass(frozen=True)
 class RoutedHere(Destinations):
-    """A scheme decides row by row, from the hash of a key and what it routed before."""
+    """Bins by a scheme, row by row, from the hash of the key and the rows routed before."""
 
     hashed: str
     scheme: "Scheme"
@@ -122,11 +122,11 @@ class RoutedHere(Destinations):
 
 @dataclass(frozen=True)
 class Packer:
-    """The source's end: sort rows by their bins, and make one block of those of each bin."""
+    """The source side of the exchange: rows, sorted by bin, become one block for each bin."""
 
     destinations: Destinations
     names: tuple[str, ...]
-    """Of the columns, in their order; those of the batches do not count."""
+    """The names of the columns, in order; the names in the batches are ignored."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decide = self.destinations.start()
@@ -136,7 +136,7 @@ class Packer:
 
 
 def packed(rows: pa.RecordBatch, bins: Bins) -> pa.RecordBatch:
-    """One row (bin, block) for each bin that occurs."""
+    """Return one row (bin, block) for each bin that occurs."""
     small = bins.astype(np.uint16 if not bins.size or bins.max() < 2**16 else np.uint32)
     order = np.argsort(small, kind="stable")  # a radix sort for 16 bits
     rows, small = rows.take(pa.array(order)), small[order]
@@ -155,7 +155,7 @@ def packed(rows: pa.RecordBatch, bins: Bins) -> pa.RecordBatch:
 
 
 def unpacked(batches: Iterable[pa.RecordBatch], *, all_at_once: bool = False) -> Iterator[pa.Table]:
-    """The rows of blocks, as tables of some 10,000 rows, or as one."""
+    """Yield the rows of blocks as tables of about 2**16 rows, or as one table."""
     waiting: list[pa.Table] = []
     rows = size = 0
     for batch in batches:
@@ -172,7 +172,7 @@ def unpacked(batches: Iterable[pa.RecordBatch], *, all_at_once: bool = False) ->
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Longer batches of the same rows."""
+    """Join batches into longer ones with the same rows."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -188,6 +188,6 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    """A table that is not empty, as one batch."""
+    """Return a table that is not empty as one batch."""
     (batch,) = table.combine_chunks().to_batches()
     return batch

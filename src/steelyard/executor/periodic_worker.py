@@ -1,6 +1,6 @@
 """Workers that keep partial states for a period, then send them on.
 
-Blocks and the states of the period enter; the states of a period that is over leave, and a report.
+Blocks and the states of the period enter; the states of a finished period leave, and a report.
 This runs inside Spark's Python tasks and knows no Spark.
 """
 
@@ -27,24 +27,24 @@ MOST_HELD = 2**25
 
 @dataclass(frozen=True)
 class Periodic:
-    """A worker that stays: partial states of a period are kept, then sent on and forgotten.
+    """A delegated worker that keeps partial states for a period, then sends and forgets them.
 
-    Which period it is depends on the number of the micro-batch, or on the event times in it, never
-    on the clock: a replay does the same.
+    The period depends on the number of the micro-batch, or on the event times in it, never on the
+    clock. A replay of a micro-batch therefore gives the same result.
     """
 
     aggregation: Aggregation
     period: Period
     workers: int
     shard: str | None
-    """The column that says where partial states meet, if not just by their keys."""
+    """The column with the shard in which partial states are merged; None: Spark merges them."""
     watch: Stopwatch
     definition: Definition
     most_held: float
     """Bytes of partial states above which they are sent before the period is over.
 
-    Infinite where a watermark follows: it would move, and Spark would drop what other workers still
-    hold as too late.
+    Infinite if a watermark follows. Early states would move the watermark, and Spark would drop
+    the states that other workers still hold as too late.
     """
 
     def __call__(
@@ -71,31 +71,33 @@ class Periodic:
         if self.period.ends_with(batch) or held.nbytes > self.most_held:
             made += self._sent(held)
             held = held.slice(0, 0)
-        # By event time all workers must end a period with the same micro-batch, those with nothing
-        # to send too: a late one's results would be beyond the watermark that the others moved.
+        # With event time all workers must end a period in the same micro-batch, also those without
+        # states: the others would move the watermark, and later states would be dropped.
         if not held.num_rows and not self.period.micros:
-            now = 0  # the number of no states does not matter: the value stays the same
+            now = (
+                0  # without states the number has no effect, and a constant value is not rewritten
+            )
         settings = {"period": str(now), "length": self.period.length, "workers": str(self.workers)}
         after = encoded(held, self.definition, settings)
         return BatchResult(after, [*made, only_report(report, self.schema)])
 
     @property
     def schema(self) -> pa.Schema:
-        """What leaves, beside reports: partial states, or blocks of them if they meet by shards."""
+        """The schema of the output without reports: partial states, or blocks of them by shard."""
         return BLOCKS if self.shard is not None else Partials(self.aggregation).schema
 
     def _resumed(self, kept: bytes) -> tuple[int | None, pa.Table]:
-        """The number of the period of the held states, and these; None if its length has changed.
+        """Return the period number of the stored states, and these states.
 
-        All workers notice a changed length in the same micro-batch and send what they hold, before
-        the watermark can move.
+        The number is None if the length of the period has changed. All workers detect that in the
+        same micro-batch and send their states, before the watermark can move.
         """
         partial, settings = decoded(kept, self.definition, self.aggregation.partial_schema)
         workers = int(settings["workers"])
         if workers != self.workers:
             raise RuntimeError(
                 f"the checkpoint has the state of {workers} workers, and now there are "
-                f"{self.workers}: their number is fixed; use {workers}, or a new checkpoint"
+                f"{self.workers}: use {workers} workers, or a new checkpoint"
             )
         is_same = settings.get("length", self.period.length) == self.period.length
         return int(settings["period"]) if is_same else None, partial
@@ -116,7 +118,7 @@ class _Held(Task):
 
     def work(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         self.states.add(table)
-        # Merged they may be few: then as much again can come before they are merged once more.
+        # If merging halves the states, the worker keeps them and waits for the next excess.
         if self.states.bytes > self._most and self.states.merge() > self._most / 2:
             yield from self.states.take().to_batches()
 
@@ -126,6 +128,6 @@ class _Held(Task):
 
 
 def _latest(batches: Batches) -> int | None:
-    """The latest event time of the whole micro-batch, as every source task reports it."""
+    """Return the latest event time of the whole micro-batch, as the source tasks report it."""
     times = [pc.max(batch.column("latest")).as_py() for batch in batches]
     return max((int(time) for time in times if time is not None), default=None)

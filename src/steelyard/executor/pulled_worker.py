@@ -1,7 +1,7 @@
-"""Workers that are any task: the next free task slot runs them, and they keep no state.
+"""Workers without state: the next free task slot runs them.
 
 Blocks enter; results or partial states leave, and a report. This runs inside Spark's Python tasks;
-of Spark it knows only which micro-batch and which task it is.
+of Spark it knows only the numbers of the micro-batch and of the task.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from steelyard.executor.worker_output import in_parts, only_report, without_repo
 
 @dataclass(frozen=True)
 class Partials(Worker):
-    """Rows become partial states, one row for each key, in columns that are numbered."""
+    """The aggregation of rows into partial states: one row for each key, in numbered columns."""
 
     aggregation: Aggregation
 
@@ -28,7 +28,7 @@ class Partials(Worker):
 
     @property
     def schema(self) -> pa.Schema:
-        """What leaves."""
+        """The schema of the partial states."""
         kinds = self.aggregation.partial_schema.types
         return pa.schema([(f"c{i}", kind) for i, kind in enumerate(kinds)])
 
@@ -53,22 +53,25 @@ class _Partials(Task):
 
 @dataclass(frozen=True)
 class Pulled:
-    """A worker that is any task: results leave with a column for the report, which has a row."""
+    """A worker that runs in any task; its last row holds the report in a column of its own."""
 
     worker: Worker
     schema: pa.Schema
-    """Of the results, without the report."""
+    """The schema of the results, without the report."""
     watch: Stopwatch
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         _, batch, number = micro_batch()
+        if batch == 0 and number == 0:
+            for calls in self.worker.calls():
+                yield without_report(calls, self.schema)
         timed = self.watch.start(self.worker.start(), number, batch)
-        some = False
+        has_rows = False
         for table in packing.unpacked(batches):
-            some = True
+            has_rows = True
             for made in timed.work(table):
                 yield without_report(made, self.schema)
-        if some:
+        if has_rows:
             for made in timed.finish():
                 yield without_report(made, self.schema)
             yield only_report(timed.report(), self.schema)

@@ -1,4 +1,4 @@
-"""Spark's Python tasks, sooner: what its workers do around every task is made cheap.
+"""Make Spark's Python tasks start sooner: reduce the fixed work around each task.
 
 This runs inside Spark's Python tasks and knows no Spark.
 """
@@ -9,23 +9,23 @@ from functools import cache
 
 
 def prepare_for_more() -> None:
-    """Make the tasks that this process has yet to run cheaper; for the end of a task.
+    """Make later tasks of this process cheaper; call it at the end of a task.
 
-    At its beginning it would be in vain: whatever a task imports brings the zip files back.
+    At the beginning of a task it has no effect, because imports add the zip files again.
     """
-    _spare_what_was_imported()
-    # Before every task Spark lets each zip file on the path be read anew: most of what a short
-    # task costs. They come back when they are needed.
+    _freeze_imported_objects()
+    # Before each task Spark makes Python read all zip files on the path again. That is most of the
+    # cost of a short task. Python adds a removed zip file again when it needs it.
     for path, importer in list(sys.path_importer_cache.items()):
         if type(importer).__name__ == "zipimporter":
             del sys.path_importer_cache[path]
 
 
 @cache
-def _spare_what_was_imported() -> None:
-    """After every task Spark collects garbage among all that there is; leave what is there now.
+def _freeze_imported_objects() -> None:
+    """Exclude all current objects from garbage collection, which Spark runs after every task.
 
-    Once: what a function leaves behind later must be collected. (It is remembered here, as to ask
-    `gc` for how much was left out takes longer than all the rest of a task.)
+    This happens once in a process, because garbage of later functions must be collected. The cache
+    remembers the call: `gc.get_freeze_count` takes longer than the rest of a task.
     """
     gc.freeze()

@@ -1,7 +1,7 @@
-"""How partial states become values of Spark's state store.
+"""Store partial states as values of Spark's state store.
 
-A table and the definition of its query enter; bytes leave, in pieces if there are many, and become
-the same table again.
+A table and the definition of its query enter; bytes leave, cut into pieces if they are long. The
+bytes become the same table again.
 """
 
 import pyarrow as pa
@@ -10,14 +10,14 @@ from steelyard.aggregators.layout import as_type
 from steelyard.control.definition import Definition
 
 PIECE = 2**20
-"""Bytes of a piece of state: Spark holds several copies of a value in the memory of its JVM."""
+"""Bytes of a piece of state; the JVM holds several copies of each value in memory."""
 
 _IN_PIECES = b"in pieces: "
-"""Begins a value that holds only the number of its pieces; an Arrow stream begins otherwise."""
+"""Prefix of a value that holds only the number of its pieces; no Arrow stream begins with it."""
 
 
 def encoded(table: pa.Table, definition: Definition, settings: dict[str, str]) -> bytes:
-    """A table as a value of Spark's state, with the definition of the query."""
+    """Encode a table as a value of Spark's state, with the definition of the query."""
     table = table.replace_schema_metadata({**settings, "definition": definition.to_json()})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
@@ -28,15 +28,19 @@ def encoded(table: pa.Table, definition: Definition, settings: dict[str, str]) -
 def decoded(
     kept: bytes, definition: Definition, schema: pa.Schema
 ) -> tuple[pa.Table, dict[str, str]]:
-    """The table and the settings that `encoded` wrote; refused if the definition has changed."""
+    """Return the table and the settings that `encoded` wrote.
+
+    Raises:
+        ValueError: The value belongs to a query with another definition.
+    """
     table = pa.ipc.open_stream(kept).read_all()
     settings = {name.decode(): value.decode() for name, value in table.schema.metadata.items()}
     if "definition" in settings:
         definition.require_same(settings["definition"])
     elif table.schema.names != schema.names or table.schema.types != schema.types:
-        raise ValueError(  # by a version that wrote no definitions
+        raise ValueError(  # an older version wrote no definitions
             f"the checkpoint has the state {_columns(table.schema)}, and this query has "
-            f"{_columns(schema)}: keep its key and its aggregators, or use a new checkpoint"
+            f"{_columns(schema)}: keep the key and the aggregators, or use a new checkpoint"
         )
     columns = list(map(as_type, table.columns, schema.types))
     return pa.Table.from_arrays(columns, schema=schema), settings
@@ -47,7 +51,7 @@ def _columns(schema: pa.Schema) -> str:
 
 
 def cut(value: bytes) -> tuple[bytes, list[bytes]]:
-    """Cut a long value into pieces; the short value that replaces it, and the pieces.
+    """Cut a long value into pieces; return the short value that replaces it, and the pieces.
 
     >>> cut(b"short")
     (b'short', [])
@@ -64,5 +68,5 @@ def cut(value: bytes) -> tuple[bytes, list[bytes]]:
 
 
 def pieces_of(first: bytes) -> int:
-    """The number of pieces of a value; 0 if it is whole."""
+    """Return the number of pieces of a value; 0 if it is whole."""
     return int(first.removeprefix(_IN_PIECES)) if first.startswith(_IN_PIECES) else 0

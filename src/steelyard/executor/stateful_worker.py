@@ -1,7 +1,7 @@
-"""Workers that stay where their state is: what Spark calls, and the worker that keeps nothing.
+"""Workers that stay on the executor that holds their state: the protocol that Spark calls.
 
-What a worker kept and the blocks of a micro-batch enter; what it keeps now and its rows leave. This
-runs inside Spark's Python tasks and knows no Spark.
+The state of a worker and the blocks of a micro-batch enter; the new state and rows leave. This runs
+inside Spark's Python tasks and knows no Spark.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from steelyard.executor.worker_output import BLOCKS, in_parts, one_block, only_r
 
 
 class BatchResult(NamedTuple):
-    """What a stateful worker makes of a micro-batch."""
+    """The result of a micro-batch at a stateful worker."""
 
     kept: bytes | None
     """The state for the next micro-batch; None: no state."""
@@ -29,8 +29,8 @@ class StatefulWorker(Protocol):
 
     The value is the partial states that the worker holds, with the settings that they depend on, as
     `state_values.encoded` writes them. It is None before the first micro-batch, and always if the
-    worker keeps no state. What is kept depends on nothing but the arguments of the call: a replay
-    of a micro-batch keeps the same.
+    worker keeps no state. The new state depends only on the arguments of the call, so that a replay
+    of a micro-batch gives the same state.
     """
 
     def __call__(
@@ -50,8 +50,8 @@ class StatefulWorker(Protocol):
 
 
 @dataclass(frozen=True)
-class Staying:
-    """A worker that stays and keeps nothing: a function of the user's."""
+class DelegatedMap:
+    """A delegated worker without state, which calls a function of the user."""
 
     worker: Worker
     watch: Stopwatch

@@ -1,6 +1,6 @@
-"""How a worker of a stream is measured: rows, busy time and latencies, in a report.
+"""Measure a worker of a stream: rows, busy time and latencies, in a report.
 
-A task of a worker enters; the same task, timed, leaves, and a report for the driver. This runs
+A task of a worker enters; the same task with timing leaves, and a report for the driver. This runs
 inside Spark's Python tasks and knows no Spark.
 """
 
@@ -17,30 +17,30 @@ from steelyard.executor.stream_source import LETTERS, texts_of
 from steelyard.executor.worker import Task
 
 _FIRST_KEYS = 5
-"""Keys that are named if a worker fails."""
+"""Number of keys that the error of a failed worker names."""
 
 
 @dataclass(frozen=True)
 class Stopwatch:
-    """How workers are watched: the columns that are for this alone."""
+    """The settings for measuring workers, and the columns that only the measuring reads."""
 
     bucket: str
     arrived: str | None
-    """When a message arrived, in microseconds since 1970."""
+    """The column of arrival times, in microseconds since 1970."""
     visible: tuple[str, ...]
-    """The columns that the work is about."""
+    """The columns that the work reads."""
     keys: tuple[str, ...]
     workers: int
     tasks: int = 1
-    """Of each worker: where it has several, they are numbered round by round."""
+    """Tasks of each worker; task number t belongs to worker t modulo `workers`."""
 
     def start(self, task: Task, worker: int, batch: int) -> "Timed":
-        """Watch a task of a worker."""
+        """Start measuring a task of a worker."""
         return Timed(self, task, worker, batch)
 
 
 class Timed:
-    """A task, watched: how many rows, how long, how late."""
+    """A task with counts of its rows, its busy time and the latencies of its rows."""
 
     def __init__(self, watch: Stopwatch, task: Task, worker: int, batch: int) -> None:
         self._watch, self._task, self._worker, self._batch = watch, task, worker, batch
@@ -48,6 +48,7 @@ class Timed:
         self._latencies = np.zeros(LATENCY_BINS, np.int64)
 
     def work(self, table: pa.Table) -> list[pa.RecordBatch]:
+        """Process some rows, and measure how long it takes."""
         visible = table.select(list(self._watch.visible))
         begin = time.perf_counter()
         try:
@@ -65,13 +66,14 @@ class Timed:
         return made
 
     def finish(self) -> list[pa.RecordBatch]:
+        """Return the rest of the output, and measure how long it takes."""
         begin = time.perf_counter()
         try:
             made = list(self._task.finish())
         except Exception as error:
             raise RuntimeError(
-                f"{self._name} failed in micro-batch {self._batch} when it put together what it "
-                f"had: {type(error).__name__}: {error}"
+                f"{self._name} failed in micro-batch {self._batch} when it finished its output: "
+                f"{type(error).__name__}: {error}"
             ) from error
         self._busy += time.perf_counter() - begin
         return made
@@ -82,7 +84,7 @@ class Timed:
         return f"worker {worker}" + (f" (task {task})" if self._watch.tasks > 1 else "")
 
     def report(self) -> WorkerReport:
-        """What it did."""
+        """Return the measurements."""
         latencies = [(int(i), int(self._latencies[i])) for i in np.flatnonzero(self._latencies)]
         return WorkerReport(
             self._batch,
@@ -98,16 +100,17 @@ class Timed:
 
 
 def _described(table: pa.Table, watch: Stopwatch) -> str:
-    """How many rows, buckets and keys a table has, and which keys come first.
+    """Describe a table by its numbers of rows, buckets and keys, and by its first keys.
 
-    The work is not tried again on parts of it: it may have effects elsewhere.
+    The work is not repeated on parts of the table to find the failing row, because it may have
+    side effects.
     """
     buckets = pc.count_distinct(table[watch.bucket]).as_py()
     size = f"{table.num_rows:,} rows of {buckets:,} buckets"
     (rows,) = table.select(list(watch.keys)).combine_chunks().to_batches()
     try:
         groups = Groups.of(rows.columns)
-    except pa.ArrowException:  # keys of a nested type, which only functions can have
+    except pa.ArrowException:  # keys of a nested type, which only map_arrow allows
         return size
     first = rows.take(pa.array(groups.first_rows()[:_FIRST_KEYS]))
     keys = [", ".join(key)[:LETTERS] for key in zip(*map(texts_of, first.columns), strict=True)]

@@ -1,7 +1,7 @@
-"""The sources of a stream: they send rows to workers and count what they send.
+"""The sources of a stream: they send rows to workers and count these rows.
 
 Record batches enter; (bin, block, report) rows leave. This runs inside Spark's Python tasks; of
-Spark it knows only which micro-batch and which task it is.
+Spark it knows only the query and the numbers of the micro-batch and of the task.
 """
 
 import ipaddress
@@ -31,18 +31,18 @@ SCHEMA = "bin int, block binary, report string, latest long"
 _COLUMNS = ["bin", "block", "report", "latest"]
 
 _UNSEEN = -1
-"""The number of a pin if the folder of the driver was not seen where the version was chosen."""
+"""The number of a pin if the task that chose the version did not see the folder of the driver."""
 
 _FULLEST, _HOT = 64, 20
-"""Hot keys are searched in this many of the fullest buckets; this many are reported."""
+"""Number of the fullest buckets that are searched for hot keys, and of hot keys reported."""
 
 LETTERS = 60
-"""Keys are cut to so many letters where they are shown."""
+"""Largest number of characters of a key in reports and errors."""
 
 
 @dataclass(frozen=True)
 class FirstChoice(Destinations):
-    """Every bucket whole, where a plan puts it before anything was counted."""
+    """Bins by the first choice of every bucket, as in a plan without counts."""
 
     bucket: str
     bins: int
@@ -64,12 +64,12 @@ class FirstChoice(Destinations):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Choose the control version of a micro-batch: one row leaves, with its pin as a number.
+class VersionChoice:
+    """The choice of the control version of a micro-batch: one row leaves, with its pin.
 
-    Spark runs this as a subquery, once in a micro-batch, and its answer is the same for all
-    attempts of all tasks. It never fails, because Spark would hide the reason: if the folder that
-    is seen here is not the driver's, the pin says so, with the address of this host.
+    Spark runs this as a subquery once in each micro-batch, and its answer is the same for all
+    attempts of all tasks. It never fails, because Spark would hide the reason. If this host does
+    not see the folder of the driver, the pin says so, with the address of the host.
     """
 
     path: str
@@ -81,8 +81,8 @@ class Asked:
         yield pa.record_batch({"pin": pa.array([self.pin().to_long()], pa.int64())})
 
     def pin(self) -> Pin:
-        """Name the newest version, or this host."""
-        with suppress(OSError, ValueError):  # a store that cannot be reached from here
+        """Return the pin of the newest version, or one with the address of this host."""
+        with suppress(OSError, ValueError):  # this host cannot reach the store
             store = ControlStore(self.path)
             if store.is_identified_by(self.identity):
                 return store.pin_newest()
@@ -90,7 +90,7 @@ class Asked:
 
 
 def _own_address() -> int:
-    """The IPv4 address of this host; 0 if it has none."""
+    """Return the IPv4 address of this host; 0 if it has none."""
     try:
         return int(ipaddress.IPv4Address(socket.gethostbyname(socket.gethostname())))
     except (OSError, ValueError):
@@ -99,23 +99,26 @@ def _own_address() -> int:
 
 @dataclass(frozen=True)
 class Controlled(Destinations):
-    """By the control version of the micro-batch: virtual workers, then their owners."""
+    """Bins by the control version of the micro-batch: virtual workers, then their owners."""
 
     path: str
     pin: str
     """The column with the pin of the version, the same in all rows."""
     bucket: str
     salt: str | None
-    """What tells messages of a key apart; None: their place, which must be the same again."""
+    """The column that distinguishes messages of a key; None: their position in the task.
+
+    A retry must then get the messages in the same order.
+    """
     bins: int
     buckets: int
     workers: int
     until_planned: Destinations
-    """Chooses virtual workers while there is no plan."""
+    """The choice of virtual workers while there is no plan."""
     definition: Definition
-    """Of the query: another one is not started from its checkpoint."""
+    """The definition of the query; a restart with another one is refused."""
     scheme: Destinations | None = None
-    """Chooses virtual workers always, in the place of plans."""
+    """The choice of virtual workers instead of plans."""
 
     @property
     def columns(self) -> list[str]:
@@ -129,9 +132,9 @@ class Controlled(Destinations):
     def version_of(self, pin: Pin) -> ControlVersion | None:
         """Return the version that a micro-batch follows; fail if this task cannot see it.
 
-        If the folder was not seen when the version was chosen, the first micro-batch fails. Later
-        the folder may have been lost, and no version is followed until the driver has written one
-        again.
+        If the host that chose the version does not see the folder, the first micro-batch fails.
+        In later micro-batches the folder may have been lost. No version is then followed until the
+        driver has written one again.
         """
         store = ControlStore(self.path)
         query, batch, _ = micro_batch()
@@ -151,14 +154,14 @@ class Controlled(Destinations):
             raise RuntimeError(
                 f"control: version {pin.number}, which this micro-batch follows, is not in the "
                 f"folder {store.shown} on the host {socket.gethostname()}; all executors must "
-                "share the folder that the driver uses. If it was removed, start the query again"
+                "share the folder that the driver uses; if it was removed, start the query again"
             ) from error
         if version is not None and version.fits(self.bins, self.buckets, self.workers):
             return version
         return None
 
     def choice(self, version: ControlVersion | None) -> Decide:
-        """Choose virtual workers as a version says, or as well as can be without one."""
+        """Return the function that chooses virtual workers, by a version if there is one."""
         if self.scheme is not None:
             return self.scheme.start()
         if version is None or version.plan is None:
@@ -177,21 +180,21 @@ class Controlled(Destinations):
             name = self.salt
             return lambda rows: rows.column(name).to_numpy()
         _, _, source = micro_batch()
-        first = source << 40  # sources do not all begin with the same worker
+        first = source << 40  # sources begin with different workers
 
-        def by_place(rows: pa.RecordBatch) -> NDArray[np.integer]:
+        def by_position(rows: pa.RecordBatch) -> NDArray[np.integer]:
             nonlocal first
             first += rows.num_rows
             return spread(np.arange(first - rows.num_rows, first))
 
-        return by_place
+        return by_position
 
 
 class Following:
-    """One task's decisions, by the version whose pin comes with its rows."""
+    """The decisions of one task, by the version whose pin arrives with its rows."""
 
     version = 0
-    """The number of the version that is followed; 0: none."""
+    """The number of the version that the task follows; 0: none."""
 
     def __init__(self, controlled: Controlled) -> None:
         self._controlled = controlled
@@ -211,11 +214,11 @@ class Following:
 
 @dataclass(frozen=True)
 class StreamPacker:
-    """The source's end of the packed exchange, with a report for the driver beside the blocks."""
+    """The source side of the packed exchange, with a report for the driver beside the blocks."""
 
     destinations: Destinations
     names: tuple[str, ...]
-    """Of the columns, in their order; those of the batches do not count."""
+    """The names of the columns, in order; the names in the batches are ignored."""
     keys: tuple[str, ...]
     bucket: str
     weight: str | None
@@ -223,9 +226,9 @@ class StreamPacker:
     dropped: tuple[str, ...]
     """Columns that workers do not need."""
     called: int = 0
-    """Workers that hear from every task that has rows, so that each knows of the micro-batch."""
+    """Number of workers that get a row from every task with rows, so that each of them runs."""
     time: str | None = None
-    """The column of event times, in microseconds, of which each worker hears the latest."""
+    """The column of event times, in microseconds; each worker gets the latest one."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _, batch, source = micro_batch()
@@ -257,10 +260,10 @@ class StreamPacker:
 def hot_keys(
     rows: pa.RecordBatch, keys: tuple[str, ...], buckets: NDArray[np.integer]
 ) -> tuple[tuple[str, int], ...]:
-    """The most frequent keys of some rows, and how often they are there.
+    """Return the most frequent keys of some rows, and their numbers of rows.
 
-    All rows of a key are in one bucket, and only the fullest are looked at: those keys are counted
-    exactly, and any other comes at most as often as the next bucket is full.
+    All rows of a key are in one bucket, and only the fullest buckets are searched. The keys in them
+    are counted exactly. Any other key has at most the number of rows of the next fullest bucket.
 
     >>> pages = pa.record_batch({"page": ["a", "b", "a", "a", "b", "c"]})
     >>> hot_keys(pages, ("page",), np.array([4, 7, 4, 4, 7, 7]))
@@ -274,7 +277,7 @@ def hot_keys(
     columns = rows.select(list(keys)).columns
     try:
         groups = Groups.of(columns)
-    except pa.ArrowNotImplementedError:  # keys of a nested type, which only functions can have
+    except pa.ArrowNotImplementedError:  # keys of a nested type, which only map_arrow allows
         return ()
     sizes, first = groups.sizes(), groups.first_rows()
     top = np.argsort(-sizes, kind="stable")[:_HOT]
@@ -287,7 +290,7 @@ def hot_keys(
 
 
 def texts_of(values: pa.Array) -> list[str]:
-    """For people: what Python cannot show is shown as Arrow does, or not at all."""
+    """Return values as text: as Python shows them, else as Arrow does, else as "?"."""
     try:
         return [str(value) for value in values.to_pylist()]
     except (pa.ArrowException, LookupError, OverflowError, ValueError):
@@ -299,14 +302,14 @@ def texts_of(values: pa.Array) -> list[str]:
 
 
 def _with_report(sent: pa.RecordBatch, report: SourceReport) -> pa.RecordBatch:
-    """The blocks, and the report beside the first."""
+    """Add the report to the row of the first block."""
     texts = pa.array([report.to_json(), *([None] * (sent.num_rows - 1))], pa.string())
     columns = [*sent.columns, texts, pa.nulls(sent.num_rows, pa.int64())]
     return pa.RecordBatch.from_arrays(columns, _COLUMNS)
 
 
 def _calls(called: int, latest: int | None) -> pa.RecordBatch:
-    """A row without a block for each worker that is called."""
+    """Return a row without a block for each worker that has to run."""
     columns = [
         pa.array(range(called), pa.int32()),
         pa.nulls(called, pa.binary()),

@@ -1,4 +1,4 @@
-"""Where a task runs: the one module of this package that asks Spark.
+"""The place of a task in a Spark job: the only module of this package that asks Spark.
 
 Spark's task context enters; the query, the micro-batch and the number of the task leave.
 """
@@ -18,17 +18,17 @@ class MicroBatch(NamedTuple):
 
 
 def micro_batch() -> MicroBatch:
-    """Return the query, the micro-batch and the task that this runs in."""
+    """Return the query, the micro-batch and the number of the current task."""
     context = _context()
     query = context.getLocalProperty("sql.streaming.queryId")
     batch = context.getLocalProperty("streaming.sql.batchId")
     if query is None or batch is None:
-        raise RuntimeError("this runs in the tasks of a streaming query only")
+        raise RuntimeError("micro_batch() works only inside a task of a streaming query")
     return MicroBatch(query, int(batch), context.partitionId())
 
 
 def partition() -> int:
-    """Return the number of the partition that this task works on."""
+    """Return the number of the partition of the current task."""
     return _context().partitionId()
 
 
@@ -37,5 +37,5 @@ def _context() -> "TaskContext":
 
     context = TaskContext.get()
     if context is None:
-        raise RuntimeError("this runs in the tasks of a Spark job only")
+        raise RuntimeError("this code works only inside a task of a Spark job")
     return context

@@ -1,4 +1,4 @@
-"""What workers do with the rows that they get in blocks.
+"""Process the rows of a worker, which arrive in blocks.
 
 Blocks enter; record batches leave. This runs inside Spark's Python tasks and knows no Spark.
 """
@@ -18,41 +18,48 @@ Batches = Iterable[pa.RecordBatch]
 Function = Callable[[pa.Table], pa.Table | pa.RecordBatch]
 
 _MOST_KEYS, _MOST_BYTES = 2**20, 2**28
-"""A worker sends its partial states on when it holds so much: its memory stays bounded."""
+"""Limits above which a worker sends its partial states on; they bound its memory."""
 
 
 class Task(ABC):
-    """One task of a worker: tables of rows enter one by one, record batches leave."""
+    """One task of a worker: tables of rows enter one by one; record batches leave."""
 
     @abstractmethod
     def work(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """What comes of some rows, as far as it can be told already."""
+        """Process some rows, and yield the output that is ready."""
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """What can be told when all rows are there."""
+        """Yield the rest of the output, after all rows."""
         return iter(())
 
     @property
     def made(self) -> "Made":
-        """The partial results that it has made, when it is done."""
+        """The size of all partial results of this task, once it is done."""
         return Made()
 
 
 class Made(NamedTuple):
-    """Partial results: of how many keys, and their memory."""
+    """The size of partial results: their number of keys and their memory in bytes."""
 
     keys: int = 0
     bytes: int = 0
 
 
 class Worker(ABC):
-    """What is done with the rows of a worker: settings that make tasks."""
+    """The settings of the work on rows; they create tasks."""
 
     all_at_once = False
 
     @abstractmethod
     def start(self) -> Task:
-        """A task that has seen nothing yet."""
+        """Return a new task."""
+
+    def calls(self) -> Iterator[pa.RecordBatch]:
+        """Yield rows without states for the first micro-batch of a stream.
+
+        They make every bin of the next stage store the definition of the query.
+        """
+        return iter(())
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         task = self.start()
@@ -63,7 +70,7 @@ class Worker(ABC):
 
 @dataclass(frozen=True)
 class Map(Worker):
-    """A function of the user's, on tables of rows."""
+    """A function of the user, called with tables of rows."""
 
     function: Function
     schema: pa.Schema
@@ -81,7 +88,7 @@ class _Mapping(Task):
         yield from self._as_promised(self._settings.function(table)).to_batches()
 
     def _as_promised(self, made: object) -> pa.Table:
-        """What the function returned, with the columns and types that were announced."""
+        """Return the result of the function with the columns and types of the schema."""
         schema = self._settings.schema
         if isinstance(made, pa.RecordBatch):
             made = pa.Table.from_batches([made])
@@ -100,18 +107,19 @@ class _Mapping(Task):
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    """The column in the type that was announced; a time zone is neither made up nor dropped."""
+    """Cast a column to the type in the schema; refuse to add or drop a time zone."""
     if _changes_zone(column.type, field.type):
         raise ValueError(
-            f"map_arrow: the schema says {field.type} of column {field.name!r}, but the function "
-            f"returned {column.type}, and only one of them has a time zone; say which it is with "
-            "pyarrow.compute.assume_timezone or local_timestamp, or announce timestamp_ntz"
+            f"map_arrow: the schema has {field.type} for column {field.name!r}, but the function "
+            f"returned {column.type}, and only one of them has a time zone; convert the column "
+            "with pyarrow.compute.assume_timezone or local_timestamp, or put timestamp_ntz into "
+            "the schema"
         )
     return as_type(column, field.type)
 
 
 def _changes_zone(made: pa.DataType, promised: pa.DataType) -> bool:
-    """Whether Arrow, which takes a time without a zone for UTC, would have to make one up."""
+    """Whether a cast adds or drops a time zone; Arrow would then assume UTC."""
     if _has_zone(made) != _has_zone(promised):
         other = promised if _has_zone(made) else made
         return bool(pa.types.is_timestamp(other) or pa.types.is_date(other))
@@ -128,7 +136,7 @@ def _has_zone(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True)
 class Add(Worker):
-    """Rows become partial states, in blocks by the bucket of their key."""
+    """The aggregation of rows into partial states, in blocks by the bucket of their key."""
 
     aggregation: Aggregation
     bucket: str
@@ -136,6 +144,10 @@ class Add(Worker):
 
     def start(self) -> Task:
         return _Adding(self)
+
+    def calls(self) -> Iterator[pa.RecordBatch]:
+        bins = pa.array(range(self.bins), pa.int32())
+        yield pa.record_batch({"bin": bins, "block": pa.nulls(self.bins, pa.binary())})
 
 
 class _Adding(Task):
@@ -164,7 +176,7 @@ class _Adding(Task):
 
 @dataclass(frozen=True)
 class Merge:
-    """Where the partial states of a key meet: merged, they are its result."""
+    """The merge of the partial states of each key into its result."""
 
     aggregation: Aggregation
     bucket: str
@@ -179,7 +191,10 @@ class Merge:
 
 
 class States:
-    """Partial tables, merged when as many rows are new as old: each row is in few merges."""
+    """Partial states of many keys, merged each time their number of rows doubles.
+
+    Each row therefore takes part in few merges.
+    """
 
     def __init__(self, aggregation: Aggregation) -> None:
         self._aggregation = aggregation
@@ -187,7 +202,7 @@ class States:
         self._new: list[pa.Table] = []
         self._new_rows = self._new_bytes = 0
         self.taken = Made()
-        """What was in all tables that were taken."""
+        """The size of all tables that `take` returned."""
 
     def append(self, partial: pa.Table) -> None:
         self._new.append(partial)
@@ -197,33 +212,33 @@ class States:
             self.merge()
 
     def add(self, rows: pa.Table) -> None:
-        """Note rows of the input."""
+        """Aggregate rows of the input."""
         self.append(self._aggregation.add(self._aggregation.create(), rows))
 
     @property
     def are_many(self) -> bool:
-        """Whether it is time to send them on: a worker's memory stays bounded."""
+        """Whether the states exceed the limits, so that the worker has to send them on."""
         return self.rows > _MOST_KEYS or self.bytes > _MOST_BYTES
 
     @property
     def rows(self) -> int:
-        """Rows that it holds; a key may be counted more than once."""
+        """The number of rows held; a key may be counted more than once."""
         return int(self._merged.num_rows) + self._new_rows
 
     @property
     def bytes(self) -> int:
-        """The memory that it holds."""
+        """The memory of the rows held."""
         return int(self._merged.nbytes) + self._new_bytes
 
     def take(self) -> pa.Table:
-        """One table, merged; nothing is left."""
+        """Return all states as one merged table, and forget them."""
         self.merge()
         merged, self._merged = self._merged, self._aggregation.create()
         self.taken = Made(self.taken.keys + merged.num_rows, self.taken.bytes + merged.nbytes)
         return merged
 
     def merge(self) -> int:
-        """Bring all states of a key together; the memory that they take then."""
+        """Merge all states of each key; return their memory afterwards."""
         self._merged = self._aggregation.merge(self._merged, *self._new)
         self._new, self._new_rows, self._new_bytes = [], 0, 0
         return self.bytes

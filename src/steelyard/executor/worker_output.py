@@ -1,7 +1,7 @@
-"""What leaves the workers of a stream: rows or blocks of them, with a column for reports.
+"""The output of the workers of a stream: rows or blocks of rows, with a column for reports.
 
-Results, partial states and reports enter; record batches that Spark can take leave. This runs
-inside Spark's Python tasks and knows no Spark.
+Results, partial states and reports enter; record batches for Spark leave. This runs inside Spark's
+Python tasks and knows no Spark.
 """
 
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ REPORT = "__steelyard_report"
 BLOCKS = pa.schema([("bin", pa.int32()), ("block", pa.binary())])
 
 _SENT_ROWS, _SENT_BYTES = 2**18, 2**24
-"""Most rows of a block, and about the most bytes: Spark holds a block in its memory as a whole."""
+"""Limits of a block: rows, and roughly bytes; Spark holds a whole block in memory."""
 
 
 def in_parts(rows: pa.Table | pa.RecordBatch) -> list[pa.RecordBatch]:
-    """The rows in batches that are not too large for one block."""
+    """Split rows into batches that are not too large for one block."""
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
     size = max(1, rows.nbytes // max(1, rows.num_rows))
@@ -32,28 +32,28 @@ def in_parts(rows: pa.Table | pa.RecordBatch) -> list[pa.RecordBatch]:
 
 
 def one_block(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """All rows in one block, their columns named by their places."""
+    """Pack all rows into one block, with columns named by position."""
     numbered = rows.rename_columns([f"c{i}" for i in range(rows.num_columns)])
     packed = packing.packed(numbered, np.zeros(rows.num_rows, np.int32))
     return without_report(packed, BLOCKS)
 
 
 def without_report(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows of the schema, and the column for reports, which is empty."""
+    """Return the rows in the types of the schema, with an empty column for reports."""
     columns = [as_type(rows.column(field.name), field.type) for field in schema]
     columns.append(pa.nulls(rows.num_rows, pa.string()))
     return pa.RecordBatch.from_arrays(columns, [*schema.names, REPORT])
 
 
 def only_report(report: WorkerReport, schema: pa.Schema) -> pa.RecordBatch:
-    """A row in which nothing but the report is there."""
+    """Return one row that holds only the report."""
     columns = [*(pa.nulls(1, kind) for kind in schema.types), pa.array([report.to_json()])]
     return pa.RecordBatch.from_arrays(columns, [*schema.names, REPORT])
 
 
 @dataclass(frozen=True)
 class Unpacked:
-    """Blocks become rows again, for what comes after a stage that can only send few rows."""
+    """The rows of blocks, for the output of a stage that is slow for single rows."""
 
     schema: pa.Schema
 

@@ -1,4 +1,4 @@
-"""A small stream, and the state that workers who stay need."""
+"""A small stream, and the state store of delegated workers."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.spark.streaming.running import EACH, FILES, kept, stream_of
 
 @pytest.fixture(scope="module")
 def state_in_rocksdb(spark):
-    """Workers that stay need it."""
+    """Keep state in RocksDB, which delegated workers need."""
     with kept(spark, STATE_IN_ROCKSDB):
         for setting, value in STATE_IN_ROCKSDB.items():
             spark.conf.set(setting, value)
@@ -17,7 +17,7 @@ def state_in_rocksdb(spark):
 
 @pytest.fixture(scope="module")
 def rows(spark):
-    """Half of the rows have one key, some have none, the others 300."""
+    """Rows of which half have one key, some have a null key, and the others have 300 keys."""
     return spark.range(0, FILES * EACH, 1, FILES).selectExpr(
         "if(id % 2 = 0, 'hot', if(id % 40 = 1, null, string(id % 300))) AS page",
         "id",
@@ -35,5 +35,5 @@ def files(rows, tmp_path_factory):
 
 @pytest.fixture
 def stream(spark, files):
-    """All files, one after the other."""
+    """A stream of all files, one in each micro-batch."""
     return stream_of(spark, files)

@@ -1,7 +1,7 @@
 """Streams on a small cluster whose control path is not shared, or is lost with an executor.
 
 `python -m tests.spark.streaming.control_on_cluster FOLDER` runs every case on the files in
-FOLDER/in and writes FOLDER/results.json: by case, the errors on the way and what came out. It is a
+FOLDER/in and writes FOLDER/results.json: for each case the errors and the written rows. It is a
 program of its own because a process has one Spark.
 """
 
@@ -20,11 +20,11 @@ from tests.spark.streaming.job_on_cluster import SCHEMA, STREAMING, WORKERS
 from tests.spark.streaming.placing import placed
 
 UNSHARED = "/proc/self/cwd/control"
-"""A folder of each process: an executor has a working directory of its own."""
+"""A path that each process resolves to another folder, its working directory."""
 
 PLACEMENTS, WORK = ("pull", "delegated"), ("map_arrow", "aggregate")
 STARTS = 5
-"""Often enough to get to the end: each start fails at most once."""
+"""Number of starts after which every case has finished; each start fails at most once."""
 
 
 class Fatal:
@@ -37,7 +37,7 @@ class Fatal:
         killed = Path(self.folder, "killed")
         if killed.exists() or not any(Path(self.folder, "out").glob("batch=*")):
             return
-        time.sleep(1)  # another worker of this micro-batch is done by now
+        time.sleep(1)  # another worker of this micro-batch has finished by now
         try:
             killed.touch(exist_ok=False)
         except FileExistsError:
@@ -47,20 +47,20 @@ class Fatal:
 
 
 class FatalCount(sy.Count):
-    """A count with something on the way."""
+    """A count that may kill its executor."""
 
     def __init__(self, fatal):
         super().__init__()
         self.fatal = fatal
 
     def add(self, batch, groups):
-        """Count, if it gets that far."""
+        """Count, or kill the executor."""
         self.fatal()
         return super().add(batch, groups)
 
 
 def result(stream, placement, work, control, fatal):
-    """The rows themselves, or counts and sums by key."""
+    """Return a stream of the rows themselves, or of counts and sums by key."""
     grouped = sy.group_stream(
         stream, "page", workers=WORKERS, placement=placed(placement), control=control
     )
@@ -75,13 +75,13 @@ def result(stream, placement, work, control, fatal):
 
 
 def run(spark, files, folder, placement, work, control):
-    """Start the query until it gets to the end; its errors, and what it has written."""
+    """Start the query until it succeeds; return its errors and the rows that it has written."""
     folder.mkdir(parents=True)
     fatal = Fatal(str(folder), control)
     errors = []
     for _ in range(STARTS):
         reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-        # Rows in an order that a second attempt need not repeat.
+        # A retry may get the rows in another order.
         stream = reader.parquet(files).repartition(4)
 
         def write(batch, number):
@@ -93,7 +93,7 @@ def run(spark, files, folder, placement, work, control):
             writer = writer.outputMode("append" if work == "map_arrow" else "update")
             writer.option("checkpointLocation", f"{folder}/checkpoint").start().awaitTermination()
             break
-        except Exception as error:  # noqa: BLE001  # whatever Spark makes of it
+        except Exception as error:  # noqa: BLE001  # Spark may wrap the error in any type
             errors.append(str(error))
             if control == UNSHARED:
                 break
@@ -104,9 +104,9 @@ def run(spark, files, folder, placement, work, control):
 
 
 def main(where):
-    """Every case, on one cluster."""
-    os.chdir(where)  # the driver has a working directory of its own, too
-    more = {"spark.task.maxFailures": "2"}  # a version that is lost stays lost
+    """Run every case on one cluster."""
+    os.chdir(where)  # the driver needs a working directory of its own, too
+    more = {"spark.task.maxFailures": "2"}  # more retries would not find a lost version either
     spark = start("local-cluster[3,1,1024]", **STREAMING, **more)
     results = {}
     try:

@@ -1,9 +1,9 @@
-"""A stream that is counted while executors, the driver or control files are taken away.
+"""A query that counts rows while an executor or the driver is killed.
 
 `python -m tests.spark.streaming.job_on_cluster PLACEMENT KILL MERGED CONTROL FOLDER` counts the
-files in FOLDER/in into FOLDER/out, from the checkpoint if there is one; MERGED says where partial
-results meet, in spark or in python, and CONTROL is the control path. It is a
-program of its own because a process has one Spark, and because it is killed.
+rows in FOLDER/in into FOLDER/out, from the checkpoint if there is one. MERGED is `spark` or
+`python`, which merges partial states. CONTROL is the control path. It is a program of its own
+because a process has one Spark, and because tests kill it.
 """
 
 import os
@@ -25,10 +25,10 @@ SCHEMA = "page string, id long"
 
 
 class FatalCount(sy.Count):
-    """A count that takes its time, and in the second micro-batch takes its executor down, once.
+    """A slow count that kills its executor once, in the second micro-batch.
 
-    Before that it publishes a version in which every virtual worker has another owner: the tasks
-    that are run again must not follow it.
+    Before that it publishes a version in which every virtual worker has another owner. Retries of
+    tasks must not follow this version.
     """
 
     def __init__(self, folder, control, kill):
@@ -36,11 +36,11 @@ class FatalCount(sy.Count):
         self.folder, self.control, self.kill = folder, control, kill
 
     def add(self, batch, groups):
-        """Slowly, and perhaps fatally."""
+        """Count after a while, or kill the executor."""
         time.sleep(0.2)
         if self.kill and len(list(Path(self.folder, "out").glob("batch=*"))) >= 1:
-            # Another worker of this micro-batch is done by now, as there are more of them than
-            # executors that could run at once after this one.
+            # Another worker of this micro-batch has finished by now: there are more workers than
+            # task slots.
             time.sleep(1)
             try:
                 Path(self.folder, "killed").touch(exist_ok=False)
@@ -66,20 +66,20 @@ STREAMING = {
 def main(placement, kill, merged, control, folder):
     """Count until all files are read."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # One executor more than are left when one is killed.
+    # One of three executors is killed, so that two are left in both cases.
     executors = 3 if kill == "executor" else 2
     spark = start(f"local-cluster[{executors},1,1024]", **STREAMING)
     try:
         reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
         stream = reader.parquet(f"{folder}/in")
         if kill == "executor":
-            # Rows in an order that a second try need not repeat.
+            # A retry may get the rows in another order.
             stream = stream.repartition(4)
         grouped = sy.group_stream(
             stream,
             "page",
             workers=WORKERS,
-            # Workers that stay hold partial results over the deaths.
+            # Delegated workers hold partial states while executors are killed.
             placement=placed(placement, period=2),
             control=control,
         )

@@ -1,7 +1,7 @@
-"""A word count from Kafka to Kafka, whose broker goes away for a while in the middle.
+"""A word count from Kafka to Kafka, with a broker that stops for a while.
 
-`python -m tests.spark.streaming.on_kafka PLACEMENT FOLDER` writes what came of it as JSON. It is a
-program of its own because Spark takes jars only when it starts.
+`python -m tests.spark.streaming.on_kafka PLACEMENT FOLDER` writes the results as JSON. It is a
+program of its own because Spark accepts jars only when it starts.
 """
 
 import json
@@ -25,14 +25,14 @@ SCRIPT = Path(__file__).parents[3] / "scripts" / "kafka"
 
 
 def kafka(*arguments):
-    """What the script says."""
+    """Run the script, and return its output."""
     ran = subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout.strip()
 
 
 def start_spark():
-    """Two slots, with the connector."""
+    """Start Spark with two task slots and the connector."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
         "spark.jars": kafka("jars"),
@@ -49,7 +49,7 @@ def start_spark():
 
 
 def run_until(condition, start):
-    """Run a query until something holds; one that lost the broker is started again, as one does."""
+    """Run a query until a condition holds; start it again if it failed without the broker."""
     queries = [start()]
 
     def start_again():
@@ -95,14 +95,14 @@ def count(spark, servers, placement, folder, interrupt):
 
 
 def read_by(queries):
-    """Messages up to which results were written, by what the queries tell of their progress."""
-    told = [json.loads(p.json) for query in queries for p in query.recentProgress]
-    ends = [progress["sources"][0]["endOffset"] for progress in told]
+    """Return the number of messages with written results, from the progress of the queries."""
+    reports = [json.loads(p.json) for query in queries for p in query.recentProgress]
+    ends = [progress["sources"][0]["endOffset"] for progress in reports]
     return max((sum(end["words"].values()) for end in ends if end), default=0)
 
 
 def main(placement, folder):
-    """Produce, count, and read back."""
+    """Send messages to a topic, count them into another one, and read it."""
     folder = Path(folder)
     port = str(free_port())
     where = ("--folder", str(folder / "broker"))

@@ -1,4 +1,4 @@
-"""Small streams, queries over them, and the truth to compare with."""
+"""Small streams, queries over them, and the expected results."""
 
 import itertools
 import uuid
@@ -21,7 +21,7 @@ PLACEMENTS = pytest.mark.parametrize("placement", ["pull", "delegated"])
 
 @contextmanager
 def kept(spark, names):
-    """Settings that may be changed meanwhile, and are then as they were."""
+    """Restore these settings of the session at the end of the block."""
     before = {name: spark.conf.get(name, None) for name in names}
     try:
         yield
@@ -34,13 +34,13 @@ def kept(spark, names):
 
 
 def stream_of(spark, folder):
-    """A micro-batch for each file."""
+    """Return a stream with a micro-batch for each file in a folder."""
     reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     return reader.parquet(str(folder))
 
 
 def start(frame, checkpoint, mode="update", **options):
-    """A query into a table of its own name, until all files are read."""
+    """Start a query that writes to a table of its own name and ends after the last file."""
     name = f"t{uuid.uuid4().hex}"
     writer = frame.writeStream.outputMode(mode).format("memory").queryName(name)
     writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
@@ -48,14 +48,14 @@ def start(frame, checkpoint, mode="update", **options):
 
 
 def table(frame, checkpoint, mode="update"):
-    """What the query has written when it is done."""
+    """Run a query to its end, and return the rows that it has written."""
     query = start(frame, checkpoint, mode)
     query.awaitTermination()
     return [tuple(row) for row in frame.sparkSession.table(query.name).collect()]
 
 
 def run_into(out, frame, checkpoint, mode="update"):
-    """The same into files, as the memory sink cannot be resumed: what this run has written."""
+    """Run a query into files, and return the rows of this run; the memory sink has no restart."""
     before = set(Path(out).glob("*"))
 
     def write(batch, number):
@@ -72,7 +72,7 @@ def run_into(out, frame, checkpoint, mode="update"):
 
 
 def last_of(written, keys=1):
-    """For every key what was written last: with these aggregates, the largest."""
+    """Return the newest results of each key; these results only grow, so they are the largest."""
     best = {}
     for row in written:
         best[row[:keys]] = max(best.get(row[:keys], row[keys:]), row[keys:])
@@ -80,25 +80,28 @@ def last_of(written, keys=1):
 
 
 def truth(rows):
-    """Counts and sums by key, from Spark itself."""
+    """Return counts and sums by key, computed by Spark itself."""
     found = rows.groupBy("page").agg(F.count("*"), F.sum("id")).collect()
     return {(row[0],): tuple(row[1:]) for row in found}
 
 
-def heard(grouped, slots):
-    """The history, once the reports of so many slots have arrived."""
+def history_of(grouped, slots):
+    """Wait until the history has this many slots, and return it."""
     until(lambda: len(grouped.history()) >= slots)
     return grouped.history()
 
 
 def calm_shares(slots):
-    """Of all workers while nothing has moved: who moves then, on a busy machine, is by chance."""
+    """Return the shares of all workers before the first move.
+
+    On a busy machine it is random which workers move virtual workers.
+    """
     calm = list(itertools.takewhile(lambda slot: not slot.moves, slots)) or slots[:1]
     return [worker.share for slot in calm for worker in slot.workers]
 
 
 def group(stream, tmp_path, placement="pull", **settings):
-    """Four workers that learn; the placement may be a name."""
+    """Group a stream by page on four workers with a control path; the placement may be a name."""
     where = placed(placement) if isinstance(placement, str) else placement
     settings = {"workers": 4, "control": tmp_path / "control", **settings}
     return sy.group_stream(stream, "page", placement=where, **settings)

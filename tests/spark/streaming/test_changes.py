@@ -1,5 +1,6 @@
-"""Queries that are started again from their checkpoints with something changed."""
+"""Queries that continue from their checkpoints with another definition or another period."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 from pyspark.sql import functions as F
 
 import steelyard as sy
+from steelyard.hashing import hash_keys
+from steelyard.spark.streaming.hidden_columns import SHARDS
+from steelyard.spark.streaming.state_schema import explanation_of
 from tests.spark.streaming.running import (
     EACH,
     group,
@@ -27,8 +31,12 @@ pytestmark = [
 ]
 
 COUNT, SUM, MAX = "Count.column=''.", "Sum.column='id'.", "Max.column='id'."
-SPARKS = "|value schema does not match existing state"
-"""Spark may notice first that other aggregators of its own have states of other types."""
+MIN, MAX_OF_TWIN = "Min.column='id'.", "Max.column='twin'."
+
+
+def reason_of(failure):
+    """Return the sentence that explains a failure of Spark; else the text of the failure."""
+    return explanation_of(str(failure.value)) or str(failure.value)
 
 
 @pytest.mark.parametrize(
@@ -41,12 +49,12 @@ SPARKS = "|value schema does not match existing state"
                 (
                     "page",
                     [sy.Count(), sy.Max("id")],
-                    f"{COUNT}, {SUM}, and .* has {COUNT}, {MAX}:{SPARKS}",
+                    f"{COUNT}, {SUM}, and .* has {COUNT}, {MAX}:",
                 ),
                 (
                     "page",
                     [sy.Sum("id"), sy.Count()],
-                    f"{COUNT}, {SUM}, and .* has {SUM}, {COUNT}:{SPARKS}",
+                    f"{COUNT}, {SUM}, and .* has {SUM}, {COUNT}:",
                 ),
                 ("twin", [sy.Count(), sy.Sum("id")], "keys page string, and .* has twin string:"),
             ],
@@ -59,7 +67,7 @@ SPARKS = "|value schema does not match existing state"
                 (
                     "page",
                     [sy.Count(), sy.Max("id")],
-                    f"{COUNT}, {SUM}, and .* has {COUNT}, {MAX}:{SPARKS}",
+                    f"{COUNT}, {SUM}, and .* has {COUNT}, {MAX}:",
                 )
             ],
             id="by the state of a worker",
@@ -79,7 +87,7 @@ SPARKS = "|value schema does not match existing state"
     ],
 )
 def test_another_result_is_refused(spark, rows, files, tmp_path, settings, aggregators, others):
-    """In a sentence that tells what was and what is; the same result goes on, and is exact."""
+    """The error names the old and the new definition; the same result continues and is exact."""
     (tmp_path / "in").mkdir()
     parts = sorted(Path(files).glob("*.parquet"))
 
@@ -92,19 +100,89 @@ def test_another_result_is_refused(spark, rows, files, tmp_path, settings, aggre
     shutil.copy(parts[0], tmp_path / "in" / parts[0].name)
     written = run("page", aggregators, "out")
     shutil.copy(parts[1], tmp_path / "in" / parts[1].name)
-    if settings:  # without the control path, the state tells
+    if settings:  # without the control path, the state has the definition
         until(lambda: not (tmp_path / "control" / "owner").exists())
         shutil.rmtree(tmp_path / "control", ignore_errors=True)
     for key, other, sentence in others:
-        with pytest.raises(Exception, match=f"the checkpoint is of a query with the .*{sentence}"):
+        with pytest.raises(Exception, match="a query with") as failure:
             run(key, other, "refused")
+        assert re.search(f"the checkpoint is of a query with the .*{sentence}", reason_of(failure))
     written += run("page", aggregators, "out")
     expected = truth(rows.where(f"id < {2 * EACH}"))
     assert expected == last_of([row[:3] for row in written])
 
 
-def test_another_period_sends_what_was_held(spark, tmp_path):
-    """From a minute of event time to an hour: the same windows as Spark's, none of them late."""
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        pytest.param(
+            ("page", [sy.Min("id")]),
+            ("page", [sy.Max("id")]),
+            f"aggregators {MIN}, and this query has {MAX}",
+            id="another aggregator",
+        ),
+        pytest.param(
+            ("page", [sy.Max("id"), sy.Max("twin")]),
+            ("page", [sy.Max("twin"), sy.Max("id")]),
+            f"aggregators {MAX}, {MAX_OF_TWIN}, and this query has {MAX_OF_TWIN}, {MAX}",
+            id="another order",
+        ),
+        pytest.param(
+            ("page", [sy.Count()]),
+            ("other", [sy.Count()]),
+            "keys page string, and this query has other string",
+            id="a key with other values",
+        ),
+    ],
+)
+@pytest.mark.parametrize("mode", ["update", "complete", "append"])
+def test_another_result_is_refused_without_a_control_path(
+    spark, files, tmp_path, caplog, mode, before, after, sentence
+):
+    """The query fails before it writes a result; its error shows both definitions."""
+    (tmp_path / "in").mkdir()
+    parts = sorted(Path(files).glob("*.parquet"))
+    window = sy.Window("at", "1 hour", watermark="1 minute") if mode == "append" else None
+
+    def run(part, key, aggregators, out):
+        shutil.copy(part, tmp_path / "in" / part.name)
+        stream = stream_of(spark, tmp_path / "in").withColumn("twin", F.col("id"))
+        stream = stream.withColumn("other", F.concat(F.lit("other "), "page"))
+        grouped = sy.group_stream(stream, key, workers=4, window=window)
+        result = grouped.aggregate(*aggregators)
+        return run_into(tmp_path / out, result, tmp_path / "checkpoint", mode)
+
+    assert run(parts[0], *before, "out")
+    with pytest.raises(Exception, match="the state belongs to a query with") as failure:
+        run(parts[1], *after, "refused")
+    assert re.search(f"the checkpoint is of a query with the {sentence}:", reason_of(failure))
+    until(lambda: re.search(sentence, caplog.text))
+    assert not (tmp_path / "refused").exists()
+    assert run(parts[2], *before, "out")
+
+
+def test_a_shard_without_keys_refuses_another_key(spark, tmp_path):
+    """Each of two keys has one value, and these values are in different shards."""
+    (tmp_path / "in").mkdir()
+    assert 2 == len(set(hash_keys(["first", "second"]) % SHARDS))
+
+    def run(number, key):
+        rows = pa.table({"page": ["first"], "other": ["second"], "id": [number]})
+        pq.write_table(rows, tmp_path / "in" / f"{number}.parquet")
+        reader = spark.readStream.schema("page string, other string, id long")
+        stream = reader.parquet(str(tmp_path / "in"))
+        result = sy.group_stream(stream, key, workers=2).aggregate(sy.CollectSet("id"))
+        return run_into(tmp_path / "out", result, tmp_path / "checkpoint")
+
+    assert [("first", [0])] == run(0, "page")
+    with pytest.raises(Exception, match="keys page string, and this query has other string"):
+        run(1, "other")
+    ((page, ids),) = run(2, "page")
+    assert ("first", [0, 1, 2]) == (page, sorted(ids))
+
+
+def test_held_states_are_sent_if_the_period_changes(spark, tmp_path):
+    """From a minute of event time to an hour, windows equal those of Spark, and none is late."""
     (tmp_path / "in").mkdir()
     stream = stream_of(spark, tmp_path / "in")
     minutes = sy.Window("at", "1 minute", watermark="1 minute")
@@ -123,7 +201,7 @@ def test_another_period_sends_what_was_held(spark, tmp_path):
     assert [] == run("1 minute")
     put(2, 1, 2, 3)
     written = run("1 hour")
-    assert {0, 1} == {row[0]["start"].minute for row in written}, "at once"
+    assert {0, 1} == {row[0]["start"].minute for row in written}, "in the first micro-batch"
     put(3, 2, 58, 59)
     assert [] == run("1 hour")
     put(4, 59, 61)

@@ -1,4 +1,4 @@
-"""`steelyard stream` and `steelyard demo`: the main job as people start it."""
+"""The commands `steelyard stream` and `steelyard demo`."""
 
 import json
 import os
@@ -34,7 +34,7 @@ pytestmark = [
 
 
 def run(*arguments):
-    """The command, on the Spark of the tests."""
+    """Run `steelyard stream` on the Spark of the tests."""
     return CliRunner().invoke(
         app,
         ["stream", *map(str, arguments)],
@@ -44,7 +44,7 @@ def run(*arguments):
 
 @pytest.mark.filterwarnings("ignore:rows of a hot key stay together")
 def test_hostile_keys_and_columns_are_text(tmp_path):
-    """In the title of the workers, in the results and in their columns."""
+    """Titles, results and column names show keys as plain text."""
     (tmp_path / "in").mkdir()
     rows = pa.table({"page": [HOSTILE] * 20 + ["[/y]"], HOSTILE: range(21)})
     pq.write_table(rows, tmp_path / "in" / "0.pq")
@@ -61,8 +61,8 @@ def test_hostile_keys_and_columns_are_text(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:rows of a hot key stay together")
-def test_a_failure_that_looks_like_markup_is_text(spark):
-    """All that Spark says of it is there, and nothing else."""
+def test_markup_in_an_error_is_shown_as_text(spark):
+    """The whole error of Spark is shown, and no part of it is interpreted."""
     arguments = ("--rate", "10", "--key", "string(raise_error('[/x] \\u001b[31m [id] gone'))")
     failed = run(*arguments)
     assert failed.exit_code == 1, (failed.output, failed.exception)
@@ -73,7 +73,7 @@ def test_a_failure_that_looks_like_markup_is_text(spark):
 
 @pytest.fixture
 def files(tmp_path):
-    """Three files; half of the rows are of one page."""
+    """A folder with three files; half of the rows have one page."""
     folder = tmp_path / "in"
     folder.mkdir()
     for file in range(3):
@@ -85,13 +85,13 @@ def files(tmp_path):
 
 
 def written(folder):
-    """Every row that was written."""
+    """Return all written rows."""
     return [row for path in folder.glob("batch=*") for row in pq.read_table(path).to_pylist()]
 
 
 @pytest.mark.parametrize("placement", ["pull", "delegated"])
-def test_files_are_counted_into_files(files, tmp_path, placement):
-    """All of them, once; the table of workers is shown at the end."""
+def test_rows_of_files_are_counted_once_into_files(files, tmp_path, placement):
+    """At the end the command shows the table of workers."""
     ran = run(
         *("--source", "parquet", "--path", files, "--key", "page", "--files-per-batch", 1),
         *("--agg", "count", "--agg", "sum:id", "--sink", "parquet", "--out", tmp_path / "out"),
@@ -110,8 +110,8 @@ def test_files_are_counted_into_files(files, tmp_path, placement):
     assert [1000, 1000, 1000] == [json.loads(line)["messages"] for line in lines]
 
 
-def test_windows_and_expressions(files):
-    """The key may be an expression; the largest results are shown."""
+def test_the_key_of_a_window_may_be_an_expression(files):
+    """The command shows the largest results."""
     ran = run(
         *("--source", "parquet", "--path", files, "--key", "upper(page)", "--once"),
         *("--time", "at", "--window", "1 hour", "--agg", "max:id"),
@@ -122,8 +122,8 @@ def test_windows_and_expressions(files):
 
 
 @pytest.mark.parametrize(("key", "name"), [("page", "page"), ("upper(page)", "key_")])
-def test_a_column_named_key_stays_what_it_is(tmp_path, key, name):
-    """Of the data, if the key is another one: it can be aggregated."""
+def test_a_column_named_key_can_be_aggregated(tmp_path, key, name):
+    """If the key is an expression, its new column gets another name."""
     (tmp_path / "in").mkdir()
     pq.write_table(pa.table({"page": ["a", "a", "b"], "key": [5, 7, 6]}), tmp_path / "in" / "0.pq")
     arguments = ("--source", "parquet", "--path", tmp_path / "in", "--key", key, "--once")
@@ -133,8 +133,8 @@ def test_a_column_named_key_stays_what_it_is(tmp_path, key, name):
     assert {"a": 7, "b": 6} == found
 
 
-def test_nothing_new_is_told(files, tmp_path):
-    """Started again from its checkpoint, when all was read."""
+def test_a_restart_without_new_files_says_so(files, tmp_path):
+    """The first run has read all files, and the second resumes from its checkpoint."""
     arguments = ("--source", "parquet", "--path", files, "--key", "page", "--once")
     own = ("--control", tmp_path / "control", "--checkpoint", tmp_path / "checkpoint")
     assert "no new messages" not in run(*arguments, *own).output
@@ -143,8 +143,8 @@ def test_nothing_new_is_told(files, tmp_path):
     assert "There were no new messages." in again.output
 
 
-def test_slots_that_have_not_ended_are_told(files):
-    """What was read is not nothing."""
+def test_a_run_without_a_finished_slot_says_so(files):
+    """The command does not claim that there was nothing to read."""
     arguments = ("--source", "parquet", "--path", files, "--key", "page", "--once")
     ran = run(*arguments, "--slot", "1 hour")
     assert ran.exit_code == 0, ran.output
@@ -152,7 +152,7 @@ def test_slots_that_have_not_ended_are_told(files):
 
 
 def test_a_port_in_use_gets_a_sentence(spark):
-    """Before anything is read."""
+    """The command fails before it reads a row."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         failed = run("--key", "value", "--metrics-port", port)
@@ -160,8 +160,8 @@ def test_a_port_in_use_gets_a_sentence(spark):
     assert f"port: 127.0.0.1:{port} cannot be used" in " ".join(failed.output.split())
 
 
-def test_words_of_text(tmp_path):
-    """Lines become words."""
+def test_lines_of_text_become_words(tmp_path):
+    """The words are in lower case and without punctuation."""
     (tmp_path / "lines.txt").write_text("To be, or not to be\n" * 10)
     ran = run("--source", "text", "--path", tmp_path, "--key", "word", "--once")
     assert ran.exit_code == 0, ran.output
@@ -188,15 +188,15 @@ def test_words_of_text(tmp_path):
     ],
 )
 def test_bad_arguments_get_a_sentence(spark, arguments, sentence):
-    """Before anything starts."""
+    """The command fails before a query starts."""
     key = [] if "--key" in arguments else ["--key", "value"]
     failed = run(*key, *arguments)
     assert failed.exit_code == 2, failed.output
     assert sentence in " ".join(failed.output.replace("│", " ").split())
 
 
-def test_results_are_not_mixed_with_those_of_another_run(files, tmp_path):
-    """Unless it goes on from their checkpoint."""
+def test_results_of_another_run_are_not_overwritten(files, tmp_path):
+    """A run without the checkpoint of the existing results is refused."""
     (tmp_path / "out" / "batch=0").mkdir(parents=True)
     arguments = ("--source", "parquet", "--path", files, "--key", "page", "--sink", "parquet")
     failed = run(*arguments, "--out", tmp_path / "out", "--once")
@@ -206,7 +206,7 @@ def test_results_are_not_mixed_with_those_of_another_run(files, tmp_path):
 
 @contextmanager
 def program(log, *arguments):
-    """A command in a process group of its own, as a terminal starts it."""
+    """Run a command in a process group of its own, as a terminal does."""
     with log.open("wb") as file:
         started = subprocess.Popen(
             [sys.executable, "-m", "steelyard.cli", *map(str, arguments)],
@@ -224,31 +224,31 @@ def program(log, *arguments):
 
 
 def interrupt(started, log):
-    """Press Ctrl-C, which ends it well."""
+    """Send Ctrl-C, and require that the command ends without an error."""
     os.killpg(started.pid, signal.SIGINT)
     assert 0 == started.wait(PATIENCE), log.read_text()[-2000:]
     assert "Stopping" in log.read_text()
     assert "failed" not in log.read_text()
 
 
-def wait(is_so, started, log):
-    """Until it is so, and the program still runs; what is so."""
+def wait(condition, started, log):
+    """Wait until a condition is true, and return its value; the program must still run."""
 
     def check():
         assert started.poll() is None, log.read_text()
 
-    return until(is_so, check)
+    return until(condition, check)
 
 
 def page_in(log):
-    """Where the page is, once the program has told."""
-    told = re.search(r"The page is (http://127[.]0[.]0[.]1:[0-9]+/)", log.read_text())
-    return told and told[1]
+    """Return the address of the page, if it is in the log."""
+    found = re.search(r"The page is (http://127[.]0[.]0[.]1:[0-9]+/)", log.read_text())
+    return found and found[1]
 
 
 def shown_bars(page):
-    """Messages of each worker, of all runs that a browser would now see on the page."""
-    # A browser says of which page it is; Bokeh's client does not by itself.
+    """Return the messages of each worker for each run on the page."""
+    # A browser sends its origin; Bokeh's client does not.
     as_a_browser = partial(HTTPRequest, headers={"Origin": page.rstrip("/")})
     with (
         patch("bokeh.client.connection.HTTPRequest", as_a_browser),
@@ -264,14 +264,14 @@ def _bars(document):
     return [source for source in found if source is not None]
 
 
-def test_ctrl_c_is_a_clean_end(tmp_path):
-    """In the middle of its work, which was live on a page: no failure, and Spark is gone."""
+def test_ctrl_c_ends_a_running_command_without_an_error(tmp_path):
+    """The page shows the workers while the command runs."""
     log = tmp_path / "log"
     arguments = ("--key", "value % 10", "--rate", 5000, "--workers", 2, "--master", "local[2]")
     control = tmp_path / "control"
     with program(log, "stream", *arguments, "--control", control, "--ui") as started:
         page = wait(lambda: page_in(log), started, log)
-        wait((control / "history.jsonl").exists, started, log)  # a slot has ended: bars are due
+        wait((control / "history.jsonl").exists, started, log)  # a slot has ended
         (messages,) = wait(lambda: _any(shown_bars(page)), started, log)
         assert 2 == len(messages)
         interrupt(started, log)
@@ -279,12 +279,12 @@ def test_ctrl_c_is_a_clean_end(tmp_path):
 
 
 def _any(bars):
-    """The bars if every run has some."""
+    """Return the bars if every run has messages."""
     return bars if bars and all(map(any, bars)) else None
 
 
-def test_the_demo_on_a_page(tmp_path):
-    """Both ways side by side, which stay there until Ctrl-C."""
+def test_the_demo_shows_both_runs_on_a_page(tmp_path):
+    """The page stays until Ctrl-C."""
     log = tmp_path / "log"
     small = ("--workers", 2, "--slow", 1, "--messages", 20_000, "--batches", 2)
     with program(log, "demo", *small, "--html", tmp_path / "demo.html", "--ui") as started:
@@ -295,8 +295,8 @@ def test_the_demo_on_a_page(tmp_path):
     assert (tmp_path / "demo.html").exists()
 
 
-def test_the_demo_at_a_small_size(spark, tmp_path):
-    """Both ways count everything; the page has their numbers."""
+def test_both_runs_of_the_demo_count_all_messages(spark, tmp_path):
+    """The HTML page has their throughput."""
     setting = DemoSettings(workers=4, slow=1, messages=2000, keys=200, service=1e-5)
     seen = []
     runs, keys = compare(spark, tmp_path, setting, (2, 3), lambda name, _: seen.append(name))

@@ -1,4 +1,4 @@
-"""The control loops of queries: they go when the query does, and faults of one stay its own."""
+"""Control loops end with their queries, and a fault of one does not affect others."""
 
 import gc
 import shutil
@@ -21,13 +21,13 @@ pytestmark = [
 
 
 def is_gone(reference):
-    """Whether nothing holds an object any more."""
+    """Whether an object has been released."""
     gc.collect()
     return reference() is None
 
 
-def test_a_query_that_is_over_keeps_no_controller(spark, rows, files, tmp_path):
-    """A controller lives while its query runs; started again, the query resumes what it learned."""
+def test_a_finished_query_releases_its_controller(spark, rows, files, tmp_path):
+    """When the query starts again, a new controller resumes from the control path."""
     (tmp_path / "in").mkdir()
     parts = sorted(Path(files).glob("*.parquet"))
     grouped = group(stream_of(spark, tmp_path / "in"), tmp_path)
@@ -45,8 +45,8 @@ def test_a_query_that_is_over_keeps_no_controller(spark, rows, files, tmp_path):
     assert truth(rows) == last_of(written)
 
 
-def test_a_grouping_that_is_kept_hears_of_all_runs(spark, files, tmp_path):
-    """Its history goes on when the query is started again."""
+def test_the_history_of_a_grouping_has_all_runs(spark, files, tmp_path):
+    """The history continues when the query starts again."""
     (tmp_path / "in").mkdir()
     grouped = group(stream_of(spark, tmp_path / "in"), tmp_path)
     counts = grouped.aggregate(sy.Count())
@@ -57,8 +57,8 @@ def test_a_grouping_that_is_kept_hears_of_all_runs(spark, files, tmp_path):
         assert number == len(grouped.history())
 
 
-def test_a_query_that_ends_leaves_the_paths_of_earlier_ones_alone(stream, tmp_path, monkeypatch):
-    """However many queries there were in the session."""
+def test_the_end_of_a_query_does_not_touch_the_paths_of_others(stream, tmp_path, monkeypatch):
+    """The session has run other queries before."""
     earlier = []
     for name in ("first", "second"):
         grouped = group(stream, tmp_path / name)
@@ -80,7 +80,7 @@ def test_a_query_that_ends_leaves_the_paths_of_earlier_ones_alone(stream, tmp_pa
 
 
 def test_a_failed_restart_says_what_changed(spark, files, tmp_path, caplog):
-    """In the log, if Spark finds other types in the checkpoint and does not say whose they are."""
+    """The log names the old and the new aggregators."""
     (tmp_path / "in").mkdir()
     parts = sorted(Path(files).glob("*.parquet"))
 
@@ -97,8 +97,8 @@ def test_a_failed_restart_says_what_changed(spark, files, tmp_path, caplog):
     until(lambda: "Sum(column='id'), and this query has" in caplog.text)
 
 
-def test_an_unreadable_owner_leaves_the_paths_of_others_alone(stream, tmp_path):
-    """A query that ends frees its own path, whatever is in the paths of others."""
+def test_an_unreadable_owner_does_not_affect_the_paths_of_others(stream, tmp_path):
+    """A query frees its own path when it ends, even if another path is damaged."""
     damaged = group(stream, tmp_path / "damaged")
     table(damaged.aggregate(sy.Count()), tmp_path / "first checkpoint")
     until(lambda: not damaged.control.owner())
@@ -109,8 +109,8 @@ def test_an_unreadable_owner_leaves_the_paths_of_others_alone(stream, tmp_path):
 
 
 @pytest.mark.faults
-def test_sources_that_do_not_see_new_versions_are_noticed(spark, rows, files, tmp_path, caplog):
-    """The folder was replaced by one that nobody can use: exact results, and a warning."""
+def test_a_warning_says_that_sources_do_not_see_versions(spark, rows, files, tmp_path, caplog):
+    """A file replaces the folder: results are exact, and the log has a warning."""
     (tmp_path / "in").mkdir()
     parts = sorted(Path(files).glob("*.parquet"))
     grouped = group(stream_of(spark, tmp_path / "in"), tmp_path)
@@ -132,7 +132,7 @@ def test_sources_that_do_not_see_new_versions_are_noticed(spark, rows, files, tm
 @pytest.mark.faults
 @pytest.mark.parametrize("name", ["owner", "versions/000000009.json", "learned.json"])
 def test_damaged_files_do_not_stop_a_query(spark, rows, files, tmp_path, name):
-    """Bytes that are no text, from the start: results are exact, and the files are replaced."""
+    """The files are not text when the query starts: results are exact, and files are replaced."""
     store = ControlStore(tmp_path / "control")
     store.prepare()
     (tmp_path / "control" / name).write_bytes(b"\xff\xfe{")

@@ -1,4 +1,4 @@
-"""A control path that executors do not share with the driver, or lose: an error, or exact rows."""
+"""Queries whose executors do not share the control path, or lose it: an error, or exact results."""
 
 import json
 import os
@@ -20,7 +20,7 @@ CASES = [(placement, work) for placement in PLACEMENTS for work in WORK]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Files to count, half of them of one key."""
+    """A folder with files; half of their rows have one key."""
     folder = tmp_path_factory.mktemp("control")
     (folder / "in").mkdir()
     for file in range(FILES):
@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(folder):
-    """All cases, run on one cluster."""
+    """The results of all cases, which run on one cluster."""
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, "-m", "tests.spark.streaming.control_on_cluster", str(folder)]
     ran = subprocess.run(
@@ -41,8 +41,8 @@ def results(folder):
 
 
 @pytest.mark.parametrize(("placement", "work"), CASES)
-def test_a_folder_of_each_machine_is_refused(results, placement, work):
-    """Before the first row is written, in a sentence that names the folder and the host."""
+def test_a_control_path_that_is_not_shared_is_refused(results, placement, work):
+    """The query fails before it writes a row; the error names the folder and the host."""
     found = results[f"{placement} {work} unshared"]
     (error,) = found["errors"]
     host = socket.gethostbyname(socket.gethostname())
@@ -52,8 +52,8 @@ def test_a_folder_of_each_machine_is_refused(results, placement, work):
 
 
 @pytest.mark.parametrize(("placement", "work"), CASES)
-def test_a_folder_that_is_lost_with_an_executor_loses_no_row(folder, results, placement, work):
-    """The micro-batch goes on or fails with a sentence; started again, every row is there once."""
+def test_no_row_is_lost_with_the_control_path_and_an_executor(folder, results, placement, work):
+    """The micro-batch continues or fails with a clear error; a restart has each row once."""
     found = results[f"{placement} {work} lost"]
     assert found["was_killed"]
     for error in found["errors"]:

@@ -1,4 +1,4 @@
-"""Streams whose executors and drivers are killed: every total is exact."""
+"""Totals are exact when executors and drivers of streams are killed."""
 
 import os
 import random
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 @pytest.fixture
 def folder(tmp_path):
-    """Files to count, half of them of one key, some of none."""
+    """A folder with files; half of their rows have one key, some have a null key."""
     (tmp_path / "in").mkdir()
     for file in range(FILES):
         add_file(tmp_path, file)
@@ -28,7 +28,7 @@ def folder(tmp_path):
 
 
 def add_file(folder, file):
-    """The file of this number, at once: a query may be looking."""
+    """Add the file of this number with a rename, so that a query never reads half a file."""
     ids = range(file * EACH, (file + 1) * EACH)
     table = pa.table({"page": [_page(i) for i in ids], "id": list(ids)})
     pq.write_table(table, folder / f"{file}.parquet")
@@ -40,7 +40,7 @@ def _page(number):
 
 
 def truth(folder):
-    """Count and sum of every key."""
+    """Return count and sum of every key."""
     totals = {}
     for number in range(len(list((folder / "in").iterdir())) * EACH):
         count, total = totals.get(_page(number), (0, 0))
@@ -49,7 +49,7 @@ def truth(folder):
 
 
 def written(folder):
-    """What was written last of every key; both only grow."""
+    """Return the newest count and sum of every key; both only grow."""
     best = {}
     for batch in (folder / "out").glob("batch=*"):
         for path in batch.glob("*.parquet"):
@@ -61,7 +61,7 @@ def written(folder):
 
 @contextmanager
 def program(folder, *arguments):
-    """The program, in a process group of its own that does not outlive the test."""
+    """Run the program in a process group of its own, and kill the group at the end."""
     command = [sys.executable, "-m", "tests.spark.streaming.job_on_cluster", *arguments]
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     with (folder / "log").open("ab") as log:
@@ -75,14 +75,14 @@ def program(folder, *arguments):
 
 
 def kill(started):
-    """It and all that it has started."""
+    """Kill the program and all processes that it has started."""
     if started.poll() is None:
         os.killpg(started.pid, signal.SIGKILL)
     started.wait()
 
 
 def finish(folder, *arguments):
-    """Run the program to its end, which is a good one."""
+    """Run the program, and require that it ends without an error."""
     with program(folder, *arguments) as started:
         assert started.wait(timeout=PATIENCE) == 0, (folder / "log").read_text()[-3000:]
     assert (folder / "finished").exists()
@@ -95,17 +95,17 @@ def finish(folder, *arguments):
 def test_a_killed_executor_and_a_new_version_change_nothing(
     folder, remote, placement, merged, control
 ):
-    """In the middle of a micro-batch, between two attempts of its tasks."""
+    """The executor dies and the version appears between two attempts of the tasks."""
     path = remote if control == "remote" else str(folder / "control")
     finish(folder, placement, "executor", merged, path)
-    assert (folder / "killed").exists(), "nobody was killed"
+    assert (folder / "killed").exists(), "no executor was killed"
     assert truth(folder) == written(folder)
 
 
 @pytest.mark.parametrize(("placement", "merged"), [("pull", "python"), ("delegated", "spark")])
-def test_a_killed_driver_goes_on_from_its_checkpoint(folder, placement, merged):
-    """Three times, at random moments of three micro-batches."""
-    # A driver that dies while it looks for files puts two of them into one micro-batch later.
+def test_a_killed_driver_continues_from_its_checkpoint(folder, placement, merged):
+    """The driver is killed three times, at random moments of three micro-batches."""
+    # If a driver dies while it lists files, a later micro-batch may have two of them.
     for file in range(FILES, FILES + 2):
         add_file(folder, file)
     chance = random.Random(placement)  # noqa: S311
@@ -114,7 +114,7 @@ def test_a_killed_driver_goes_on_from_its_checkpoint(folder, placement, merged):
         with program(folder, *settings) as started:
             _wait_for_batches(folder, started, batches)
             time.sleep(chance.uniform(0, 2))
-            assert started.poll() is None, "it was over before it could be killed"
+            assert started.poll() is None, "the program ended before it was killed"
             kill(started)
         assert not (folder / "finished").exists()
     finish(folder, *settings)
@@ -125,13 +125,13 @@ def test_a_killed_driver_goes_on_from_its_checkpoint(folder, placement, merged):
 
 
 def _is_within_a_period(folder):
-    """Whether workers that stay hold what came last: a period is two micro-batches."""
+    """Whether delegated workers hold the last micro-batch: a period has two."""
     commits = (folder / "checkpoint" / "commits").iterdir()
     return len([commit for commit in commits if commit.name.isdigit()]) % 2 == 1
 
 
 def _wait_for_batches(folder, started, batches):
-    """Until so many are written, and the next one has begun."""
+    """Wait until this many micro-batches are written and the next one has begun."""
 
     def check():
         assert started.poll() is None, (folder / "log").read_text()[-3000:]

@@ -1,4 +1,4 @@
-"""Workers whose partial states do not fit into one value of Spark's state."""
+"""Workers with partial states that do not fit into one value of Spark's state."""
 
 import pytest
 from pyspark.sql import functions as F
@@ -14,12 +14,12 @@ pytestmark = [
 ]
 
 KEYS = 10_000
-"""Of 5 kB each: more than a worker may hold."""
+"""Number of keys of 5 kB each, which is more than a worker may hold."""
 
 
 @pytest.fixture(scope="module")
 def folder(spark, tmp_path_factory):
-    """Two micro-batches: many new keys, which are all in one shard, then one of them again."""
+    """Two micro-batches: many new keys of one shard, then one of these keys."""
     folder = tmp_path_factory.mktemp("held") / "in"
     in_one_shard = F.pmod(F.xxhash64(large("id")), F.lit(64)) == 0
     ids = spark.range(0, 70 * KEYS, 1, 2).where(in_one_shard).limit(KEYS)
@@ -30,17 +30,17 @@ def folder(spark, tmp_path_factory):
 
 
 def large(column):
-    """A long text for each number."""
+    """Return a column with a long text for each number."""
     return F.rpad(F.col(column).cast("string"), 5000, "x")
 
 
 def run_to_the_end(results, write, checkpoint):
-    """Run a query over all that there is; fail if it waits for ever."""
+    """Run a query over all files; fail if it does not end."""
     writer = results.writeStream.outputMode("update").foreachBatch(write)
     writer = writer.option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
     try:
-        assert query.awaitTermination(PATIENCE), "it waits for ever"
+        assert query.awaitTermination(PATIENCE), "the query does not end"
     finally:
         query.stop()
 
@@ -56,8 +56,8 @@ def run_to_the_end(results, write, checkpoint):
         ),
     ],
 )
-def test_much_is_held(spark, folder, tmp_path, settings, sends_early):
-    """By one worker until its period is over, unless it can send on early; all keys are exact."""
+def test_a_worker_with_large_states_is_exact(spark, folder, tmp_path, settings, sends_early):
+    """It sends states before the end of the period only if no watermark follows."""
     stream = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1)
     stream = stream.parquet(str(folder)).select(
         large("id").alias("page"), "id", F.timestamp_seconds("id").alias("at")
@@ -83,7 +83,7 @@ def test_much_is_held(spark, folder, tmp_path, settings, sends_early):
 
 
 @pytest.mark.large
-def test_a_long_period_of_new_keys(spark, tmp_path):
+def test_a_long_period_with_many_new_keys_is_exact(spark, tmp_path):
     """40 micro-batches of 40,000 keys of 500 bytes, 800 MB in all, do not fit into an executor."""
     batches, each = 40, 40_000
     for number in range(batches):

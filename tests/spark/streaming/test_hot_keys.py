@@ -1,4 +1,4 @@
-"""The keys that sources tell of: the frequent ones, counted exactly, whatever their types."""
+"""Sources report the most frequent keys, of any type, with exact counts."""
 
 from collections import Counter
 from datetime import datetime
@@ -19,16 +19,16 @@ from steelyard.hashing import spread
     st.integers(65, 512),
 )
 def test_frequent_keys_are_found_and_counted_exactly(few, many, buckets):
-    """None is missing that comes more often than the first bucket that is not looked at is full."""
+    """A missing key has at most the number of rows of the fullest bucket that is not searched."""
     numbers = np.array([*few, *range(1000, 1000 + many)])
-    homes = (spread(numbers) % buckets).astype(np.int32)
-    told = dict(hot_keys(pa.record_batch({"page": numbers}), ("page",), homes))
+    bucket_of = (spread(numbers) % buckets).astype(np.int32)
+    reported = dict(hot_keys(pa.record_batch({"page": numbers}), ("page",), bucket_of))
     truth = Counter(numbers.tolist())
-    assert all(count == truth[int(page)] for page, count in told.items())
-    bound = max(1, np.sort(np.bincount(homes, minlength=buckets))[-65])
+    assert all(count == truth[int(page)] for page, count in reported.items())
+    bound = max(1, np.sort(np.bincount(bucket_of, minlength=buckets))[-65])
     expected = {str(k): n for k, n in truth.most_common(20) if n > bound}
-    missing = expected.keys() - told.keys()
-    assert all(expected[key] == min(told.values()) for key in missing)
+    missing = expected.keys() - reported.keys()
+    assert all(expected[key] == min(reported.values()) for key in missing)
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ def test_frequent_keys_are_found_and_counted_exactly(few, many, buckets):
     ],
     ids=["null", "bytes", "beyond Python", "no such zone", "time"],
 )
-def test_keys_that_are_hard_to_show_are_told_of(values, text):
-    """A report never fails for the sake of a text."""
-    ((told, count),) = hot_keys(pa.record_batch({"k": values}), ("k",), np.zeros(2, np.int32))
+def test_keys_without_a_simple_text_are_reported(values, text):
+    """A report does not fail if Python cannot show a key."""
+    ((shown, count),) = hot_keys(pa.record_batch({"k": values}), ("k",), np.zeros(2, np.int32))
     assert 2 == count
-    assert told if text is None else text == told
+    assert shown if text is None else text == shown
 
 
-def test_nested_keys_are_not_told_of():
-    """Nobody can count them, and nothing depends on it."""
+def test_nested_keys_are_not_reported():
+    """Arrow cannot group them, and results do not depend on reports."""
     lists = pa.record_batch({"k": pa.array([[1, 2]] * 2)})
     assert () == hot_keys(lists, ("k",), np.zeros(2, np.int32))

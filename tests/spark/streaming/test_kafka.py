@@ -1,4 +1,4 @@
-"""From Kafka to Kafka, with a real broker that is restarted in the middle."""
+"""A query from Kafka to Kafka, with a real broker that restarts while the query runs."""
 
 import json
 import os
@@ -15,10 +15,10 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 @pytest.mark.parametrize("placement", ["pull", "delegated"])
 def test_words_are_counted_exactly(tmp_path, placement):
-    """Every message once, null keys too; latencies are told from Kafka's own times."""
+    """Each message counts once, also with a null key; latencies are from Kafka's timestamps."""
     command = [sys.executable, "-m", "tests.spark.streaming.on_kafka", placement, str(tmp_path)]
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-    most = 3 * PATIENCE  # it waits itself, and stops its broker if that is in vain
+    most = 3 * PATIENCE  # the program has its own timeout, and then stops its broker
     ran = subprocess.run(
         command, env=env, capture_output=True, text=True, timeout=most, check=False
     )

@@ -1,4 +1,4 @@
-"""What a stream is not asked for twice: one sentence before any work."""
+"""Bad arguments of `group_stream` get one sentence before any work starts."""
 
 import re
 
@@ -21,7 +21,7 @@ pytestmark = [
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"placement": sy.Delegated()}, "control=, a folder that the driver and all"),
+        ({"placement": sy.Delegated()}, "pass `control`, a folder that the driver and all"),
         ({"placement": sy.Delegated(), "workers": 3, "control": "c"}, "each of 3 workers needs a"),
         ({"placement": sy.Delegated(capacities=[1]), "control": "c"}, "one number for each of 4"),
         ({"workers": 0}, "workers must be a whole number"),
@@ -51,7 +51,7 @@ pytestmark = [
     ],
 )
 def test_bad_settings_get_one_sentence(stream, settings, sentence):
-    """Before anything starts."""
+    """The call fails before a job starts."""
     with pytest.raises(ValueError, match=sentence):
         sy.group_stream(stream, "page", **{"workers": 4, **settings})
 
@@ -64,40 +64,40 @@ def test_bad_settings_get_one_sentence(stream, settings, sentence):
         ({"routing": "porc"}, "routing must be a Balance, a RoutingPlan or a Scheme, got 'porc'"),
     ],
 )
-def test_names_in_the_place_of_objects_get_one_sentence(stream, settings, sentence):
-    """What a user may guess first."""
+def test_names_instead_of_objects_get_one_sentence(stream, settings, sentence):
+    """Users may try names first."""
     with pytest.raises(TypeError, match=sentence):
         sy.group_stream(stream, "page", **{"workers": 4, **settings})
 
 
-def test_each_kind_of_frame_has_its_call(stream, rows):
-    """The sentence names the right one."""
+def test_the_wrong_function_for_a_frame_is_refused(stream, rows):
+    """The error names the right function."""
     with pytest.raises(ValueError, match=r"frame is a stream; use sy.group_stream\(stream, ...\)"):
         sy.group_by(stream, "page", workers=4)
-    with pytest.raises(ValueError, match=r"is not streaming; use sy.group_by\(frame, ...\)"):
+    with pytest.raises(ValueError, match=r"must be a streaming DataFrame; use sy.group_by"):
         sy.group_stream(rows, "page", workers=4)
     grouped = sy.group_by(rows, "page", workers=4)
-    assert not hasattr(grouped, "history"), "only streams have one"
+    assert not hasattr(grouped, "history"), "only streams have a history"
     assert not hasattr(sy.group_stream(stream, "page", workers=4), "hot_keys")
 
 
-def test_what_a_stream_cannot_do_is_refused(spark, stream, tmp_path):
-    """Watermarks that would be lost, sketches in windows, streams that were shuffled."""
+def test_unsupported_streams_and_results_are_refused(spark, stream, tmp_path):
+    """Among them are lost watermarks, sketches in windows, and shuffled streams."""
     marked = stream.withWatermark("at", "1 hour")
     with pytest.raises(ValueError, match="the stream has a watermark on 'at' already"):
         sy.group_stream(marked, "page", workers=4, window=sy.Window("at", "1 hour"))
     windowed = sy.group_stream(stream, "page", workers=4, window=sy.Window("at", "1 hour"))
-    with pytest.raises(ValueError, match=r"Spark itself can merge .* and collect_set.id. is none"):
+    with pytest.raises(ValueError, match=r"can merge .* and collect_set.id. is not one of them"):
         windowed.aggregate(sy.CollectSet("id"))
-    with pytest.raises(ValueError, match="does not come straight from its source"):
+    with pytest.raises(ValueError, match="does not come directly from its source"):
         sy.group_stream(stream.repartition(2), "page", workers=4)
-    with pytest.raises(ValueError, match="only a stream straight from files or Kafka keeps it"):
+    with pytest.raises(ValueError, match="only for streams directly from files or Kafka"):
         group(stream.repartition(2), tmp_path, routing=sy.schemes.named("porc"))
     drawn = stream.repartition(2).withColumn("drawn", F.rand())
     with pytest.raises(ValueError, match=r"column 'drawn' comes from rand\(\) behind a shuffle"):
         group(drawn, tmp_path, salt=["drawn"])
     periodic = group(stream, tmp_path, sy.Delegated(period=2))
-    with pytest.raises(ValueError, match="window and period are for aggregate"):
+    with pytest.raises(ValueError, match="`window` and `period` have no meaning"):
         periodic.map_arrow(lambda rows: rows, SCHEMA)
     once = sy.group_stream(stream, "page", workers=4)
     once.aggregate(sy.Count())
@@ -112,16 +112,16 @@ def test_what_a_stream_cannot_do_is_refused(spark, stream, tmp_path):
     spark.conf.set(provider, rocksdb)
 
 
-def test_messages_that_cannot_be_told_apart_get_a_warning(stream, tmp_path):
-    """Nothing but the key, behind a shuffle."""
-    with pytest.warns(UserWarning, match="the messages of a key are all alike"):
+def test_equal_messages_of_a_key_get_a_warning(stream, tmp_path):
+    """After a shuffle, a stream with only its key cannot split a hot key."""
+    with pytest.warns(UserWarning, match="the messages of a key are equal"):
         group(stream.select("page").repartition(2), tmp_path)
 
 
-def test_who_keeps_state_in_python_is_warned_of_a_spark_that_leaks(
+def test_state_in_python_gets_a_warning_if_spark_leaks_sockets(
     spark, stream, tmp_path, monkeypatch
 ):
-    """Once, at the line that asks for it; Spark's own aggregation does not leak."""
+    """There is one warning at the line of the user; Spark's own aggregation does not leak."""
     major, minor, patch = map(int, spark.version.split("."))
     monkeypatch.setitem(versions.CLOSES_SOCKETS, (major, minor), patch + 1)
     leak = f"Spark {spark.version} leaks a socket"
@@ -129,7 +129,7 @@ def test_who_keeps_state_in_python_is_warned_of_a_spark_that_leaks(
         group(stream, tmp_path, "delegated").aggregate(sy.CollectSet("id"))
     with pytest.warns(UserWarning, match=re.escape(leak)) as pulled:
         sy.group_stream(stream, "page", workers=4).aggregate(sy.CollectSet("id"))
-    # Spark's Python leaves other warnings behind.
+    # PySpark may raise other warnings.
     files = [
         [it.filename for it in seen if leak in str(it.message)] for seen in (delegated, pulled)
     ]

@@ -1,4 +1,4 @@
-"""Streams that stop, lose their control files or meet each other."""
+"""Streams that stop, lose their control files or use the same control path."""
 
 import itertools
 import shutil
@@ -23,7 +23,7 @@ from tests.spark.streaming.running import (
     SCHEMA,
     calm_shares,
     group,
-    heard,
+    history_of,
     last_of,
     run_into,
     stream_of,
@@ -39,8 +39,8 @@ pytestmark = [
 ]
 
 
-def test_what_a_restart_may_change(spark, rows, files, tmp_path):
-    """The number of buckets, as results do not depend on it; not the number of those who stay."""
+def test_a_restart_may_change_buckets_but_not_delegated_workers(spark, rows, files, tmp_path):
+    """Results do not depend on the number of buckets; state depends on the number of workers."""
     (tmp_path / "in").mkdir()
     parts = sorted(Path(files).glob("*.parquet"))
     written = []
@@ -53,23 +53,23 @@ def test_what_a_restart_may_change(spark, rows, files, tmp_path):
         written += run_into(tmp_path / "out", found, tmp_path / "checkpoint")
     counts = {key: count for key, (count, _) in truth(rows).items()}
     assert counts == {key: row[0] for key, row in last_of(written).items()}
-    stays = group(stream_of(spark, files), tmp_path / "b", "delegated")
-    table(stays.aggregate(sy.Count()), tmp_path / "other checkpoint")
-    heard(stays, FILES)
+    delegated = group(stream_of(spark, files), tmp_path / "b", "delegated")
+    table(delegated.aggregate(sy.Count()), tmp_path / "other checkpoint")
+    history_of(delegated, FILES)
     with pytest.raises(ValueError, match="is of 4 delegated workers, and their number is fixed"):
         group(stream_of(spark, files), tmp_path / "b", "delegated", workers=3)
 
 
 @pytest.mark.faults
-def test_a_restart_goes_on_and_lost_control_files_cost_nothing(spark, rows, files, tmp_path):
-    """Checkpoint and control path are resumed; then the control path is gone."""
+def test_restarts_are_exact_with_and_without_control_files(spark, rows, files, tmp_path):
+    """One restart resumes from the control path; before the next one the path is deleted."""
     (tmp_path / "in").mkdir()
     parts = sorted(Path(files).glob("*.parquet"))
     written = []
     for number, part in enumerate(parts):
         shutil.copy(part, tmp_path / "in" / part.name)
         if number == 2:
-            # When the query is over for the driver too, nobody writes there any more.
+            # After the driver has removed this file, no process writes to the path.
             until(lambda: not (tmp_path / "control" / "owner").exists())
             shutil.rmtree(tmp_path / "control")
         grouped = group(stream_of(spark, tmp_path / "in"), tmp_path, "delegated")
@@ -77,14 +77,14 @@ def test_a_restart_goes_on_and_lost_control_files_cost_nothing(spark, rows, file
         assert learned == (number in (1, 3))
         counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
         written += run_into(tmp_path / "out", counts, tmp_path / "checkpoint")
-        heard(grouped, 1)
+        history_of(grouped, 1)
     assert truth(rows) == last_of(written)
 
 
 @pytest.mark.faults
 @PLACEMENTS
-def test_control_files_may_be_deleted_while_it_runs(spark, rows, files, tmp_path, placement):
-    """All of them, again and again: a micro-batch is exact, or fails with a sentence."""
+def test_a_query_is_exact_while_control_files_are_deleted(spark, rows, files, tmp_path, placement):
+    """All files are deleted repeatedly: a micro-batch is exact, or fails with a clear error."""
     is_over, is_defined = threading.Event(), threading.Lock()
     (tmp_path / "in").mkdir()
     parts = sorted(Path(files).glob("*.parquet"))
@@ -120,7 +120,7 @@ def test_control_files_may_be_deleted_while_it_runs(spark, rows, files, tmp_path
 
 @contextmanager
 def expected_loss(control):
-    """A version may be gone when a task looks for it; nothing else may fail."""
+    """Accept a failure only if a task did not find its control version."""
     try:
         yield
     except StreamingQueryException as error:
@@ -129,11 +129,11 @@ def expected_loss(control):
 
 @PLACEMENTS
 def test_a_control_path_on_a_store_that_cannot_link(rows, stream, remote, tmp_path, placement):
-    """The version is asked for once a micro-batch; what was learned is there after a restart."""
+    """Sources follow the versions on an object store, and a restart resumes from them."""
     grouped = group(stream, tmp_path, placement, control=remote)
     written = table(grouped.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "checkpoint")
     assert truth(rows) == last_of(written)
-    slots = heard(grouped, FILES)
+    slots = history_of(grouped, FILES)
     assert [2, FILES] == [slots[0].version, len(slots)]
     assert slots == [Slot.from_json(line) for line in ControlStore(remote).history()]
     again = group(stream, tmp_path, placement, control=remote)
@@ -145,21 +145,21 @@ def test_a_control_path_on_a_store_that_cannot_link(rows, stream, remote, tmp_pa
 
 @pytest.mark.faults
 def test_a_clock_that_goes_backwards_changes_nothing(rows, stream, tmp_path, monkeypatch):
-    """The driver's, by an hour a micro-batch: totals are exact, and it learns all the same."""
+    """The clock of the driver loses an hour in each micro-batch; totals are exact."""
     hours = itertools.count()
     backwards = SimpleNamespace(time=lambda: 1e9 - 3600 * next(hours))
     monkeypatch.setattr(listening, "time", backwards)
     grouped = group(stream, tmp_path, "delegated")
     written = table(grouped.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "checkpoint")
     assert truth(rows) == last_of(written)
-    slots = heard(grouped, FILES)
+    slots = history_of(grouped, FILES)
     assert list(range(1, FILES + 1)) == [slot.slot for slot in slots]
     assert all(later.time < earlier.time for earlier, later in itertools.pairwise(slots))
     assert grouped.controller.version.plan is not None
 
 
 def test_two_queries_on_one_control_path_are_refused(stream, rows, tmp_path):
-    """In one sentence, which reaches whoever started the second; the first goes on."""
+    """The second query fails with one sentence; the first query continues."""
     owner = tmp_path / "control" / "owner"
     first = group(stream, tmp_path).aggregate(sy.Count(), sy.Sum("id"))
     writer = first.writeStream.outputMode("update").format("memory").queryName("first_of_two")
@@ -176,13 +176,13 @@ def test_two_queries_on_one_control_path_are_refused(stream, rows, tmp_path):
         running.stop()
     written = [tuple(row) for row in first.sparkSession.table("first_of_two").collect()]
     assert truth(rows) == last_of(written)
-    until(lambda: not owner.exists())  # a query that ended leaves the path to others
+    until(lambda: not owner.exists())  # a query frees its path when it ends
 
 
 @pytest.mark.faults
 @PLACEMENTS
-def test_a_function_that_fails_is_named_and_mended(stream, tmp_path, placement):
-    """The message names worker, micro-batch and keys; a restart with a better function goes on."""
+def test_a_query_continues_after_a_failing_function_is_fixed(stream, tmp_path, placement):
+    """The error names worker, micro-batch and keys; a restart with a fixed function is exact."""
 
     def fragile(rows: pa.Table) -> pa.Table:
         if 4711 in rows["id"].to_pylist():
@@ -196,15 +196,15 @@ def test_a_function_that_fails_is_named_and_mended(stream, tmp_path, placement):
     )
     with pytest.raises(Exception, match=sentence):
         run_into(tmp_path / "out", failing, tmp_path / "checkpoint", "append")
-    mended = group(stream, tmp_path, placement).map_arrow(lambda t: t.select(["id"]), "id long")
-    run_into(tmp_path / "out", mended, tmp_path / "checkpoint", "append")
+    fixed = group(stream, tmp_path, placement).map_arrow(lambda t: t.select(["id"]), "id long")
+    run_into(tmp_path / "out", fixed, tmp_path / "checkpoint", "append")
     folders = (tmp_path / "out").glob("*")
     ids = [i for folder in folders for i in pq.read_table(folder)["id"].to_pylist()]
     assert list(range(FILES * EACH)) == sorted(ids)
 
 
-def test_a_damaged_checkpoint_is_noticed(spark, files, tmp_path):
-    """By Hadoop's checksums of files on a local disk, for which Spark's own are left out."""
+def test_a_damaged_checkpoint_is_refused(spark, files, tmp_path):
+    """On a local disk Hadoop's checksums detect the damage; Spark's own are switched off."""
     counts = group(stream_of(spark, files), tmp_path).aggregate(sy.Count())
     run_into(tmp_path / "out", counts, tmp_path / "checkpoint")
     last = tmp_path / "checkpoint" / "offsets" / str(FILES - 1)
@@ -215,7 +215,7 @@ def test_a_damaged_checkpoint_is_noticed(spark, files, tmp_path):
 
 
 def test_state_of_another_number_of_workers_is_refused(spark, files, tmp_path):
-    """By the state itself too, where the control path does not know of it."""
+    """The state itself has the number of workers, for restarts with a new control path."""
     shutil.copytree(files, tmp_path / "in")
 
     def run(workers, control):

@@ -1,4 +1,4 @@
-"""Consistent grouping on streams: exact results, and workers that learn."""
+"""Consistent grouping on streams: exact results and balanced workers."""
 
 import time
 
@@ -15,7 +15,7 @@ from tests.spark.streaming.running import (
     PLACEMENTS,
     calm_shares,
     group,
-    heard,
+    history_of,
     last_of,
     start,
     table,
@@ -32,12 +32,12 @@ pytestmark = [
 
 @PLACEMENTS
 def test_counts_are_exact(rows, stream, tmp_path, placement):
-    """Null keys too; in the history every message is there, and the workers are balanced."""
+    """Null keys are counted too; the history has every message, and the workers are balanced."""
     grouped = group(stream, tmp_path, placement)
     counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
     assert ["page", "count", "sum(id)"] == counts.columns
     assert truth(rows) == last_of(table(counts, tmp_path / "checkpoint"))
-    slots = heard(grouped, FILES)
+    slots = history_of(grouped, FILES)
     assert [EACH] * FILES == [slot.messages for slot in slots]
     assert list(range(FILES)) == [slot.batch for slot in slots]
     assert ("hot", 0.5) == (slots[0].hot_keys[0].key, pytest.approx(slots[0].hot_keys[0].share))
@@ -48,8 +48,8 @@ def test_counts_are_exact(rows, stream, tmp_path, placement):
 
 
 @PLACEMENTS
-def test_sketches_and_own_aggregators_merge(rows, stream, tmp_path, placement):
-    """What Spark cannot merge; only keys that changed are written."""
+def test_aggregators_that_spark_cannot_merge_are_exact(rows, stream, tmp_path, placement):
+    """Only the results of changed keys are written."""
     grouped = group(stream, tmp_path, placement)
     found = grouped.aggregate(sy.Count(), sy.Sum("id"), sy.CollectSet("id"))
     written = table(found, tmp_path / "checkpoint")
@@ -62,7 +62,7 @@ def test_sketches_and_own_aggregators_merge(rows, stream, tmp_path, placement):
 
 @PLACEMENTS
 def test_functions_run_at_workers(stream, tmp_path, placement):
-    """Every row once, whichever worker has it."""
+    """Each row is processed once, at any worker."""
 
     def numbers(rows: pa.Table) -> pa.Table:
         assert rows.column_names == ["page", "id", "at"]
@@ -75,20 +75,20 @@ def test_functions_run_at_workers(stream, tmp_path, placement):
     assert list(range(FILES * EACH)) == sorted(row[0] for row in written)
 
 
-def test_all_is_told_in_complete_mode(rows, stream, tmp_path):
-    """Without a control path: planned while it is read, and a history all the same."""
+def test_complete_mode_writes_all_results(rows, stream, tmp_path):
+    """Without a control path sources plan from the rows that they read; there is a history, too."""
     grouped = sy.group_stream(stream, "page", workers=4)
     counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
     query = start(counts, tmp_path / "checkpoint", "complete")
     query.awaitTermination()
     found = counts.sparkSession.table(query.name).collect()
     assert truth(rows) == {(row[0],): tuple(row[1:]) for row in found}
-    assert FILES == len(heard(grouped, FILES))
+    assert FILES == len(history_of(grouped, FILES))
 
 
 @pytest.mark.parametrize("placement", ["pull", "delegated"])
-def test_types_are_sparks_own(spark, tmp_path, placement):
-    """Keys and results of types that Arrow and Spark have different names for."""
+def test_results_have_the_types_of_spark(spark, tmp_path, placement):
+    """The types of these keys and results have different names in Arrow and in Spark."""
     numbers = spark.range(0, 600, 1, 1).selectExpr(
         "id % 3 = 0 AS yes",
         "timestamp_ntz '2026-01-01 00:00:00' + make_dt_interval(int(id % 4)) AS naive",
@@ -117,19 +117,19 @@ def test_types_are_sparks_own(spark, tmp_path, placement):
 
 
 def test_delegation_by_other_rules(stream, rows, tmp_path):
-    """The paper's own, with a first guess of the speeds: results do not depend on them."""
+    """Results do not depend on the rules; here they are the paper's, with initial capacities."""
     rules = sy.Delegated(virtual_workers=20, capacities=[1, 1, 1, 3], rules=sy.PaperRules())
     grouped = group(stream, tmp_path, rules)
     assert truth(rows) == last_of(
         table(grouped.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "checkpoint")
     )
-    first = heard(grouped, FILES)[0]
+    first = history_of(grouped, FILES)[0]
     assert 80 == sum(worker.virtual_workers for worker in first.workers)
     assert 3 == max(range(4), key=lambda worker: first.workers[worker].virtual_workers)
 
 
-def test_weights_schemes_and_plans(stream, rows, tmp_path):
-    """As for frames that end."""
+def test_results_are_exact_with_weights_schemes_and_plans(stream, rows, tmp_path):
+    """Streams accept the same routing as DataFrames that do not stream."""
     weighed = sy.group_stream(stream.withColumn("w", F.lit(2.5)), "page", workers=4, weight="w")
     assert truth(rows) == last_of(
         table(weighed.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "weighed")
@@ -138,10 +138,10 @@ def test_weights_schemes_and_plans(stream, rows, tmp_path):
     assert truth(rows) == last_of(
         table(schemed.aggregate(sy.Count(), sy.Sum("id")), tmp_path / "schemed")
     )
-    shares = [worker.share for worker in heard(schemed, FILES)[-1].workers]
+    shares = [worker.share for worker in history_of(schemed, FILES)[-1].workers]
     assert max(shares) < 0.3
-    assert not weighed.controller.foresees, "weights are not messages"
-    assert not schemed.controller.foresees, "no plan is followed"
+    assert not weighed.controller.foresees, "weights are not numbers of messages"
+    assert not schemed.controller.foresees, "sources do not follow a plan"
     plan = sy.plan(rows, "page", workers=4)
     planned = sy.group_stream(stream, "page", workers=4, routing=plan)
     assert truth(rows) == last_of(
@@ -149,12 +149,12 @@ def test_weights_schemes_and_plans(stream, rows, tmp_path):
     )
 
 
-def test_latencies_are_told_from_the_time_of_arrival(stream, tmp_path):
-    """A column of times, or Kafka's own."""
+def test_latencies_are_measured_from_the_time_of_arrival(stream, tmp_path):
+    """The times are in a column that the user names, or in Kafka's column."""
     now = stream.withColumn("came", F.timestamp_seconds(F.lit(time.time() - 100)))
     grouped = sy.group_stream(now, "page", workers=2, arrived="came")
     table(grouped.aggregate(sy.Count()), tmp_path / "checkpoint")
-    slot = heard(grouped, 1)[0]
+    slot = history_of(grouped, 1)[0]
     assert 90 < slot.p50 <= slot.p99 < 100 + PATIENCE
     kafka = stream.selectExpr("'t' AS topic", "1 AS partition", "id AS offset", "at AS timestamp")
     grouped = sy.group_stream(kafka.withColumn("key", F.lit("k")), "key", workers=2)
@@ -165,18 +165,18 @@ def test_latencies_are_told_from_the_time_of_arrival(stream, tmp_path):
 
 
 def test_a_clock_that_is_behind_shows_no_latency(stream, rows, tmp_path):
-    """Messages that seem to come from the future are counted like others."""
+    """Messages with an arrival time in the future are counted like all others."""
     soon = stream.withColumn("came", F.timestamp_seconds(F.lit(time.time() + 10_000)))
     grouped = sy.group_stream(soon, "page", workers=2, arrived="came")
     counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
     assert truth(rows) == last_of(table(counts, tmp_path / "checkpoint"))
-    assert all(0 < slot.p99 < 0.001 for slot in heard(grouped, FILES))
+    assert all(0 < slot.p99 < 0.001 for slot in history_of(grouped, FILES))
 
 
 def test_a_shuffled_stream_is_routed_by_content(rows, stream, tmp_path):
-    """With a control path; every key is whole until the first slot has been counted."""
+    """With a control path, no key is split before the first slot has been counted."""
     grouped = group(stream.repartition(2), tmp_path)
     counts = grouped.aggregate(sy.Count(), sy.Sum("id"))
     assert truth(rows) == last_of(table(counts, tmp_path / "checkpoint"))
-    slots = heard(grouped, FILES)
+    slots = history_of(grouped, FILES)
     assert max(worker.share for worker in slots[0].workers) >= 0.5

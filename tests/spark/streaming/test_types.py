@@ -1,4 +1,4 @@
-"""Streams give what Spark gives for every type, by both ways in which partial states merge."""
+"""Streams have the results of Spark for every type, merged by Spark or in Python."""
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -44,25 +44,25 @@ def numbers(spark, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def truth(spark, numbers):
-    """What Spark says, as numbers, which depend on no setting."""
+    """The results of Spark, as numbers, which do not depend on settings."""
     return expected(frame_of(spark.read.parquet(numbers)))
 
 
 def stream_of(spark, folder, schema="id long"):
-    """One file after the other."""
+    """Return a stream with a micro-batch for each file."""
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     return reader.parquet(folder)
 
 
 def done(frame, checkpoint, mode="update"):
-    """All that a query has written."""
+    """Run a query to its end, and return the table that it has written."""
     query = start(frame, checkpoint, mode)
     query.awaitTermination()
     return frame.sparkSession.table(query.name)
 
 
 def group(frame, *keys, folder, placement):
-    """Two workers."""
+    """Group a stream on two workers."""
     return sy.group_stream(
         frame, *keys, workers=2, placement=placed(placement), control=folder / "control"
     )
@@ -71,8 +71,10 @@ def group(frame, *keys, folder, placement):
 @PLACEMENTS
 @SETTINGS
 @pytest.mark.parametrize("among", [NATIVE, tuple(NEEDS)], ids=["merged by Spark", "in Python"])
-def test_aggregates_are_sparks_own(spark, numbers, truth, tmp_path, settings, placement, among):
-    """Results and keys, in value and in type, whatever the time zone and the rules of overflow."""
+def test_aggregates_equal_those_of_spark(
+    spark, numbers, truth, tmp_path, settings, placement, among
+):
+    """Results and keys have equal values and types, for every time zone and overflow mode."""
     with under(spark, settings | TWO_WORKERS):
         rows, types = truth
         frame = frame_of(stream_of(spark, numbers))
@@ -86,8 +88,8 @@ def test_aggregates_are_sparks_own(spark, numbers, truth, tmp_path, settings, pl
 
 @PLACEMENTS
 @SETTINGS
-def test_functions_get_and_give_every_type(spark, numbers, tmp_path, settings, placement):
-    """Nested ones too."""
+def test_functions_accept_and_return_every_type(spark, numbers, tmp_path, settings, placement):
+    """Nested types are included."""
     with under(spark, settings | TWO_WORKERS):
         frame = frame_of(stream_of(spark, numbers), Level.COUNTED)
         grouped = group(frame, "k", folder=tmp_path, placement=placement)
@@ -117,7 +119,7 @@ DECIMAL = f"cast('{'9' * 35}.999' AS decimal(38,3))"
     ids=["long", "ANSI", "delegated", "decimal", "mean", "in Python"],
 )
 def test_sums_that_do_not_fit_fail(spark, tmp_path, placement, ansi, value, wanted):
-    """In any session: each micro-batch has one value, and both together are too much."""
+    """The sum of two micro-batches is too large for its type, with and without ANSI mode."""
     with under(spark, {ANSI: ansi} | TWO_WORKERS):
         rows = spark.range(0, 2, 1, 2).selectExpr("'k' AS k", f"{value} AS v")
         rows.write.parquet(str(tmp_path / "in"))

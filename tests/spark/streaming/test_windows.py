@@ -1,4 +1,4 @@
-"""Event time and periods: as Spark has windows, and nothing is lost."""
+"""Windows of event time give Spark's results, and periods lose no rows."""
 
 import shutil
 import time
@@ -33,8 +33,8 @@ pytestmark = [
     ("placement", "mode", "slide"),
     [("pull", "append", "1 hour"), ("delegated", "update", None), ("delegated", "append", None)],
 )
-def test_windows_are_sparks_own(stream, tmp_path, placement, mode, slide):
-    """Event time, sliding too: the same rows as Spark's `window` gives, late ones dropped alike."""
+def test_windows_have_the_results_of_spark(stream, tmp_path, placement, mode, slide):
+    """Tumbling and sliding windows have the same rows as with Spark's `window`."""
     hours = sy.Window("at", "2 hours", slide, watermark="30 minutes")
     grouped = group(stream, tmp_path, placement, window=hours)
     ours = grouped.aggregate(sy.Count(), sy.Max("id"), sy.Mean("id"))
@@ -51,7 +51,7 @@ def test_windows_are_sparks_own(stream, tmp_path, placement, mode, slide):
 @pytest.mark.faults
 @PLACEMENTS
 def test_late_messages_are_dropped_as_spark_drops_them(spark, rows, tmp_path, placement):
-    """Beyond the watermark, and only those: in the third file are some of the first hours."""
+    """The third file has rows of the first hours; only rows beyond the watermark are dropped."""
     for number in range(FILES):
         part = rows.where(f"id >= {number * EACH} AND id < {(number + 1) * EACH}")
         if number == 2:
@@ -64,11 +64,11 @@ def test_late_messages_are_dropped_as_spark_drops_them(spark, rows, tmp_path, pl
     expected = last_of(table(theirs.count(), tmp_path / "theirs"), keys=2)
     assert expected == last_of(table(ours, tmp_path / "ours"), keys=2)
     counted = sum(count for (count,) in expected.values())
-    assert FILES * EACH - EACH // 2 == counted, "those of the third file that are late, no others"
+    assert FILES * EACH - EACH // 2 == counted, "only the late rows of the third file are dropped"
 
 
-def test_periods_of_event_time_lose_nothing_that_is_in_time(spark, tmp_path):
-    """A key that comes rarely is sent with the others, before its window is over."""
+def test_periods_of_event_time_lose_no_rows_that_are_in_time(spark, tmp_path):
+    """All workers send in the same micro-batch, so the watermark does not drop a rare key."""
     rows = [("rare", 0)] + [("often", minute) for minute in range(41)] + [("rare", 41)]
     (tmp_path / "in").mkdir()
     for first in range(0, len(rows), 6):
@@ -82,14 +82,14 @@ def test_periods_of_event_time_lose_nothing_that_is_in_time(spark, tmp_path):
     ours = group(stream, tmp_path, sy.Delegated(period="10 minutes"), window=minutes)
     written = table(ours.aggregate(sy.Count()), tmp_path / "ours")
     found = {(window.start.minute, page): count for window, page, count in written}
-    # The last period is held until a later one begins.
+    # Workers hold the last period until a later one begins.
     expected = {(minute, page): 1 for page, minute in rows if minute < 30}
     assert expected == {key: count for key, count in found.items() if key[0] < 30}
     assert set(found) < {(minute, page) for page, minute in rows}
 
 
-def test_periods_hold_results_back_and_lose_nothing(spark, rows, files, tmp_path):
-    """Two micro-batches a period: the fifth waits for the sixth, over restarts of the query."""
+def test_results_wait_for_the_end_of_a_period(spark, rows, files, tmp_path):
+    """With two micro-batches in a period, the fifth waits for the sixth, also across restarts."""
     shutil.copytree(files, tmp_path / "in")
 
     def run():

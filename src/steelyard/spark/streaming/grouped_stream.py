@@ -1,6 +1,6 @@
-"""A stream on balanced workers: say with it what the workers do.
+"""A grouped stream, for which users choose the work of the workers.
 
-The sources of a stream enter; a streaming frame of results leaves.
+The sources of a stream enter; a streaming DataFrame of results leaves.
 """
 
 import time
@@ -37,9 +37,14 @@ if TYPE_CHECKING:
 
 
 class GroupedStream:
-    """A stream whose rows will go to workers by their keys; `group_stream` makes it.
+    """A stream whose rows go to workers by their keys; `group_stream` returns it.
 
-    One grouping is for one result: it keeps a control path, and what it learned, to itself.
+    One grouping is for one result, because it uses its control path and its history alone.
+
+    Args:
+        source: The stage that sends the rows to workers.
+        period: The time after which delegated workers send their partial states on.
+        make_controller: Returns a controller, which resumes from the control path if there is one.
     """
 
     def __init__(
@@ -65,13 +70,14 @@ class GroupedStream:
         return self._source.control
 
     def history(self) -> list[Slot]:
-        """What happened, slot by slot: shares, states and latencies of workers, moves, hot keys."""
+        """Return the slots so far: shares, states and latencies of workers, moves, hot keys."""
         return list(self.controller.history)
 
     def await_reports(self, query: StreamingQuery, seconds: float = 60.0) -> None:
-        """Wait until the history has all that a query has done: Spark's listeners run later.
+        """Wait until the history includes all finished micro-batches of a query.
 
-        It gives up after `seconds`, and leaves the history as it is.
+        Spark calls listeners some time after a micro-batch. After `seconds` this returns even if
+        the history is not complete.
         """
         done = [p for p in query.recentProgress if f"{self._name}_workers" in p.observedMetrics]
         end = time.monotonic() + seconds
@@ -81,12 +87,22 @@ class GroupedStream:
     def serve_metrics(
         self, port: int, address: str = "127.0.0.1", names: Sequence[str] = ()
     ) -> "MetricsServer":
-        """Tell Prometheus of the newest slot, at /metrics on this port, until it is closed.
+        """Serve the newest slot to Prometheus at /metrics, until the server is closed.
 
-        With another `address` it answers to that and to the machine's name. `names` are further
-        host names by which Prometheus asks for it; requests for others are refused.
+        The server accepts requests for its address and for `names`, and refuses all others. With an
+        `address` other than the default it also accepts the name of the machine. It needs
+        `prometheus-client`, which the extra `metrics` installs.
 
-        It needs `prometheus-client`, which the extra `metrics` brings.
+        Args:
+            port: The port to listen on.
+            address: The address to listen on.
+            names: Further host names that Prometheus may use in its requests.
+
+        Returns:
+            The running server.
+
+        Raises:
+            ImportError: `prometheus-client` is not installed.
         """
         try:
             from steelyard.control.prometheus import MetricsServer
@@ -99,24 +115,28 @@ class GroupedStream:
     def map_arrow(self, function: Function, schema: StructType | str) -> DataFrame:
         """Run a function on the rows of each worker; its tables together are the result.
 
-        As for frames that end: it gets tables with some of a worker's rows and must be right for
-        any split of any key. The messages of a key that is split do not keep their order.
+        As in `group_by`, each table holds some rows of a worker, and the function must be correct
+        for any split of any key. The messages of a key that is split do not keep their order.
         """
         if not callable(function):
             raise TypeError(f"function must be callable, got {function!r}")
         source = self._source
         if source.window is not None or self._period != Period():
-            raise ValueError("window and period are for aggregate: a function keeps nothing")
+            raise ValueError(
+                "map_arrow keeps no state, so `window` and `period` have no meaning: leave them "
+                "out, or use aggregate"
+            )
         arrow_schema(source.session, "map_arrow", source.frame.schema)
         kinds = source.session.createDataFrame([], schema).schema
         promised = arrow_schema(source.session, "schema", kinds)
         return self._use().mapped(Map(function, promised), promised, kinds)
 
     def aggregate(self, *aggregators: Aggregator) -> DataFrame:
-        """The results of these aggregators for every key: the key columns, then one column each.
+        """Return the results of aggregators for every key: the key columns, then one column each.
 
-        With windows a column `window` comes first. Counts, sums, means and extremes are merged by
-        Spark's own stateful aggregation, in any output mode; all others in update mode only.
+        With windows a column `window` comes first. Spark's own stateful aggregation merges counts,
+        sums, means, minima and maxima, in any output mode. All other aggregators allow update mode
+        only.
         """
         for aggregator in aggregators:
             if not isinstance(aggregator, Aggregator):
@@ -125,7 +145,7 @@ class GroupedStream:
         if other is not None and self._source.window is not None:
             raise ValueError(
                 f"windows need aggregators that Spark itself can merge (Count, Sum, Mean, Min, "
-                f"Max), and {other.name} is none; aggregate it without a window"
+                f"Max), and {other.name} is not one of them; aggregate it without a window"
             )
         schema = aggregated_schema(self._source.frame, self._source.key.names, aggregators)
         wanted = Aggregation(aggregators, self._source.key.names, schema)
@@ -133,12 +153,12 @@ class GroupedStream:
         if other is None:
             return self._use(defined).merged_by_spark(wanted, schema)
         require_rocksdb(self._source.session, "states that Spark cannot merge itself are kept")
-        if not self._source.workers.are_delegated:  # or group_stream has warned already
+        if not self._source.workers.are_delegated:  # for delegated workers group_stream has warned
             warn_of_leaks(self._source.session, stacklevel=2)
         return self._use(defined).merged_in_shards(wanted, schema)
 
     def _definition_of(self, aggregators: Sequence[Aggregator], schema: pa.Schema) -> Definition:
-        """What the state of this result in the checkpoint stands for."""
+        """Return the settings on which the state of this result depends."""
         source = self._source
         keys = [(name, source.frame.schema[name].dataType) for name in source.key.names]
         states = [state for a in aggregators for state in a.state(plain_schema(schema)).items()]
@@ -151,11 +171,11 @@ class GroupedStream:
         )
 
     def _use(self, definition: Definition = Definition()) -> StreamResult:  # noqa: B008  # frozen
-        """Begin the one result of this grouping: from now on its reports are listened for."""
+        """Begin the only result of this grouping, and listen for its reports."""
         if self._is_used:
             raise ValueError(
                 "a grouping of a stream is for one result; call group_stream again for another "
-                "one, with a control path of its own"
+                "result, with a control path of its own"
             )
         self._is_used = True
         loop = ControlLoop(self._name, self.controller, self._make_controller, definition)
@@ -164,7 +184,7 @@ class GroupedStream:
 
 
 def _type_name(kind: pa.DataType) -> str:
-    """Spark's name of a type, which no setting of a session and no version of Arrow changes."""
+    """Return Spark's name of a type, which does not depend on the session or on Arrow's version."""
     try:
         return from_arrow_type(kind, prefer_timestamp_ntz=True).simpleString()
     except PySparkTypeError:  # the state of an aggregator that never leaves Python

@@ -9,8 +9,11 @@ PANE, SHARD = f"{HIDDEN}pane", f"{HIDDEN}shard"
 TIME = f"{HIDDEN}time"
 """The column of event times."""
 
+DEFINITION = f"{HIDDEN}definition"
+"""The column whose type stands for the definition of the query."""
+
 WATERMARK = "spark.watermarkDelayMs"
 """Spark's metadata of a column that has a watermark."""
 
 SHARDS = 64
-"""Shards of the partial states that Spark cannot merge; part of the checkpoint: never change it."""
+"""Number of shards of states that Spark cannot merge; checkpoints depend on it: never change it."""

@@ -1,4 +1,4 @@
-"""Reports on their way to the control loop: with the progress of the query that Spark tells of."""
+"""Hand the reports in the progress events of Spark to the control loop."""
 
 import logging
 import time
@@ -19,17 +19,24 @@ from steelyard.control.definition import Definition
 from steelyard.control.reports import SourceReport, WorkerReport
 from steelyard.control.store import ControlStore
 from steelyard.control.version import ControlVersion
+from steelyard.spark.streaming.state_schema import explanation_of
 
 _log = logging.getLogger("steelyard")
 
 
 class ControlLoop:
-    """Hands what one query observed to its controller.
+    """The link from the observed metrics of one query to its controller.
 
-    A controller is large, and a session may run many queries: the loop holds its controller only
-    while a run of the query reports. Before and after, the controller lives as long as the user
-    keeps the grouping; if it is gone when the query is started again, `make` resumes it from the
-    control path.
+    A controller is large, and a session may run many queries. The loop therefore holds its
+    controller only while the query runs. Before and after, the controller lives only as long as
+    the user keeps the grouping.
+
+    Args:
+        name: Prefix of the names of the observed metrics.
+        controller: The controller of the query; only a weak reference is kept.
+        make: Returns a controller that resumes from the control path, if the first one is gone
+            when the query starts again.
+        definition: The definition of the query.
     """
 
     def __init__(
@@ -48,7 +55,7 @@ class ControlLoop:
         self._has_warned = False
 
     def finish_batch(self, progress: StreamingQueryProgress) -> None:
-        """Use the reports of a micro-batch that is done."""
+        """Use the reports of a finished micro-batch."""
         controller = self._controller_of(str(progress.id), str(progress.runId))
         observed = progress.observedMetrics
         sources = [SourceReport.from_json(r) for r in observed[self.sources]["reports"] or []]
@@ -71,37 +78,40 @@ class ControlLoop:
         return self._held
 
     def _check(self, sources: Sequence[SourceReport], known: ControlVersion | None) -> None:
-        """Warn if sources do not see what the driver wrote before they started."""
+        """Warn if sources do not see the versions that the driver has written."""
         followed = {report.version for report in sources if report.batch > 0}
         if self._store is not None and 0 in followed and known is not None and not self._has_warned:
             self._has_warned = True
             _log.warning(
-                "control: sources do not see the versions that the driver writes to %s: workers "
-                "are not balanced by what was learned; all executors must share that folder",
+                "control: sources do not see the versions that the driver writes to %s, so plans "
+                "and moves have no effect; all executors must share that folder",
                 self._store.shown,
             )
 
-    def end_run(self, query: str, *, has_failed: bool = False) -> None:
-        """Free the control path of a query that is over, and let go of its controller."""
+    def end_run(self, query: str, *, is_unexplained: bool = False) -> None:
+        """Free the control path of a finished query, and release its controller.
+
+        If the end is an unexplained failure, log whether the definition of the query has changed.
+        """
         if self._store is not None:
-            if has_failed:
+            if is_unexplained:
                 self._explain_failure(self._store, query)
             self._store.release(query)
         if query == self.query:
             self._held = None
 
     def _explain_failure(self, store: ControlStore, query: str) -> None:
-        """Log that the query had another definition before: Spark's own error may not say so."""
+        """Log an error if the query had another definition before; Spark may not show that."""
         try:
             store.require_same_as_before(query, self._definition)
         except ValueError as error:
-            _log.error("%s", error)  # the failure is Spark's
+            _log.error("%s", error)  # the query has failed already, so nothing is raised
 
 
 class _Listener(StreamingQueryListener):
-    """One for each session, which hands progress to the loop of each query.
+    """The listener of a session, which hands progress to the loop of each query.
 
-    Spark calls it some time after a micro-batch is done; the next one may have begun.
+    Spark calls it some time after a micro-batch; the next one may have begun.
     """
 
     def __init__(self) -> None:
@@ -120,24 +130,29 @@ class _Listener(StreamingQueryListener):
             if loop is not None:
                 try:
                     loop.finish_batch(event.progress)
-                except Exception:  # noqa: BLE001  # Spark would drop it without a word
+                except Exception:  # noqa: BLE001  # Spark would drop it without a message
                     batch = event.progress.batchId
                     _log.exception("the control loop could not use micro-batch %s", batch)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         query = str(event.id)
-        # The end of a run may be reported after the next one has begun, which has the same id.
+        # Spark may report the end of a run after the next run, with the same id, has begun.
         if self._runs.get(query) not in (None, str(event.runId)):
             return
         self._runs.pop(query, None)
+        failure = event.exception or ""
+        explanation = explanation_of(failure)
+        if explanation is not None:
+            _log.error("%s", explanation)
+        is_unexplained = bool(failure) and explanation is None
         for loop in self._loops_of(query):
             try:
-                loop.end_run(query, has_failed=bool(event.exception))
-            except Exception:  # noqa: BLE001  # as above; the other loops have their turn
+                loop.end_run(query, is_unexplained=is_unexplained)
+            except Exception:  # noqa: BLE001  # as above; the other loops must still end
                 _log.exception("the control path of query %s could not be freed", query)
 
     def _loops_of(self, query: str) -> list[ControlLoop]:
-        """The loops of a query and those without a report; all if the query is not known yet."""
+        """Return the loops of a query and those without a report; all if no loop has the query."""
         loops = list(self.loops.values())
         if not any(loop.query == query for loop in loops):
             return loops
@@ -148,7 +163,7 @@ _listeners: "WeakKeyDictionary[SparkSession, _Listener]" = WeakKeyDictionary()
 
 
 def listen(session: SparkSession, loop: ControlLoop) -> None:
-    """Hand a loop the progress of its query, as long as the session lasts."""
+    """Hand a loop the progress of its query for the rest of the session."""
     if session not in _listeners:
         _listeners[session] = _Listener()
         session.streams.addListener(_listeners[session])
@@ -158,8 +173,8 @@ def listen(session: SparkSession, loop: ControlLoop) -> None:
 def stop_listening(session: SparkSession) -> None:
     """Remove the listener of a session that is about to stop.
 
-    On Spark Connect a thread of the listener would fail, as it still waits for events when the
-    connection is closed.
+    On Spark Connect a thread of the listener waits for events, and would fail when the connection
+    is closed.
     """
     listener = _listeners.pop(session, None)
     if listener is not None:

@@ -1,4 +1,4 @@
-"""How Spark itself merges partial states, for the aggregators whose states it understands."""
+"""Merge partial states in Spark itself, for the aggregators whose states it can merge."""
 
 import pyarrow as pa
 from pyspark.sql import Column
@@ -15,7 +15,8 @@ _MERGING = ("state", "merge", "result", "result_type")
 def is_native(aggregator: Aggregator) -> bool:
     """Whether Spark can merge the states of an aggregator.
 
-    A subclass may add rows as it likes, as long as its states and what comes of them are the same.
+    A subclass may change how rows are added. Its states, their merge and the result must be those
+    of `Count`, `Sum`, `Min`, `Max` or `Mean`.
     """
     return any(
         all(getattr(type(aggregator), name) is getattr(known, name) for name in _MERGING)
@@ -24,7 +25,7 @@ def is_native(aggregator: Aggregator) -> bool:
 
 
 def merged(aggregator: Aggregator, states: list[StructField], kind: DataType) -> Column:
-    """The result of all states of a key, of the type that is promised."""
+    """Return the result of all states of a key, in the declared type."""
     if isinstance(aggregator, Min):
         result = F.min(states[0].name)
     elif isinstance(aggregator, Max):
@@ -37,9 +38,9 @@ def merged(aggregator: Aggregator, states: list[StructField], kind: DataType) ->
 
 
 def _sum(aggregator: Aggregator, state: StructField) -> Column:
-    """The sum in the state's own type; one that does not fit is an error, in any session.
+    """Return the sum in the type of the state; a sum that does not fit raises an error.
 
-    Where Spark is not in ANSI mode, its own sum would wrap around or be null.
+    Without ANSI mode, Spark's own sum would overflow or be null.
     """
     column, kind = F.col(state.name), state.dataType
     if isinstance(kind, DoubleType):
@@ -56,7 +57,7 @@ def _mean(aggregator: Aggregator, states: list[StructField], kind: DataType) -> 
     total, count = (_sum(aggregator, state) for state in states)
     if not isinstance(kind, DecimalType):
         return F.when(count > 0, total / count)
-    # A quotient of Spark's has fewer digits behind its point than a mean.
+    # Spark's division of decimals returns fewer decimal places than a mean has.
     fetch, promised = by_value(aggregator), pa.decimal128(kind.precision, kind.scale)
 
     def mean(total: pa.Array, count: pa.Array) -> pa.Array:
@@ -69,5 +70,5 @@ def _mean(aggregator: Aggregator, states: list[StructField], kind: DataType) -> 
 def states_of(
     aggregator: Aggregator, schema: pa.Schema, fields: list[StructField]
 ) -> list[StructField]:
-    """Takes an aggregator's states from the front of a list of fields."""
+    """Remove the states of an aggregator from the front of a list of fields, and return them."""
     return [fields.pop(0) for _ in aggregator.state(schema)]

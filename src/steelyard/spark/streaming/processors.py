@@ -1,10 +1,10 @@
-"""Workers that stay where their state is: Spark's side of them.
+"""Run stateful workers in Spark, on the executors that hold their state.
 
-A worker, as a function of what it kept, enters; a stateful processor leaves. Each group of rows has
-one value of state: a round trip to Spark's state store for every worker, not for every key. A large
-value is kept in pieces: Spark's thread for the state dies of a value that does not fit into the
-memory of the JVM several times, and the query would wait for it. Rows leave through pandas in
-Arrow's own types, which change nothing.
+A worker, as a function of its state, enters; a stateful processor leaves. Each group of rows has
+one value of state, so Spark's state store is called once for each worker, not once for each key. A
+large value is stored in pieces: if several copies of it do not fit into the memory of the JVM,
+Spark's thread for the state dies and the query waits for it forever. Rows leave through pandas in
+Arrow's types, so that no value changes.
 """
 
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def stateful(worker: StatefulWorker) -> StatefulProcessor:
-    """For `groupBy(...).transformWithStateInPandas`: the rows have a bin and a block."""
+    """Return a processor for `groupBy(...).transformWithStateInPandas` on bins and blocks."""
     fetch = by_value(worker)
 
-    # A class within a function has no name to be found by: it travels by value.
+    # Python cannot import a class inside a function, so Spark pickles it by value.
     class Processor(StatefulProcessor):
         def init(self, handle: StatefulProcessorHandle) -> None:
             from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
@@ -53,7 +53,7 @@ def stateful(worker: StatefulWorker) -> StatefulProcessor:
                     yield pa.record_batch(columns)
 
             blocks = list(batches())
-            work = fetch()  # from here on the modules of this package are there
+            work = fetch()  # from here on the modules of this package can be imported
             from steelyard.executor.task_context import micro_batch
 
             before, count = self.read()
@@ -67,7 +67,7 @@ def stateful(worker: StatefulWorker) -> StatefulProcessor:
             prepare_for_more()
 
         def read(self) -> tuple[bytes | None, int]:
-            """The value, and the number of pieces in which it is kept."""
+            """Return the value, and the number of its pieces."""
             from steelyard.executor.state_values import pieces_of
 
             if not self.kept.exists():

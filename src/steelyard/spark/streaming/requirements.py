@@ -1,4 +1,4 @@
-"""What a stream and its session must have, checked before any work starts."""
+"""Check a stream and its session before any work starts."""
 
 import warnings
 
@@ -18,7 +18,7 @@ from steelyard.windows import Window
 
 
 def require_window(stream: DataFrame, window: Window | None) -> None:
-    """Refuse a window whose column of event times is not there, or has a watermark already."""
+    """Refuse a window without a valid column of event times, or a stream with a watermark."""
     if window is None:
         return
     if not isinstance(window, Window):
@@ -29,12 +29,12 @@ def require_window(stream: DataFrame, window: Window | None) -> None:
         if WATERMARK in (column.metadata or {}):
             raise ValueError(
                 f"the stream has a watermark on {column.name!r} already, which Python stages lose; "
-                "leave it out and pass sy.Window(..., watermark=...)"
+                "remove it and pass sy.Window(..., watermark=...)"
             )
 
 
 def require_time(frame: DataFrame, argument: str, name: str) -> None:
-    """Refuse a column that holds no moments."""
+    """Refuse a column that does not hold timestamps."""
     kind = frame.schema[name].dataType
     if not isinstance(kind, TimestampType):
         found = kind.simpleString()
@@ -42,53 +42,61 @@ def require_time(frame: DataFrame, argument: str, name: str) -> None:
 
 
 def period_of(placement: Placement, window: Window | None) -> Period:
-    """The period of delegated workers: a number of micro-batches, or a length of event time."""
+    """Return the period of delegated workers: micro-batches, or a length of event time."""
     if not isinstance(placement, Delegated):
         return Period()
     if not isinstance(placement.period, str):
         return Period(batches=placement.period)
     if window is None:
-        raise ValueError("a period of event time needs a window; or give a number of batches")
+        raise ValueError(
+            "a period of event time needs a window: pass `window`, or a number of micro-batches as "
+            "the period"
+        )
     return Period(micros=round(seconds_of("period", placement.period) * 1e6))
 
 
 def slot_length_of(slot: int | str) -> SlotLength:
-    """A number of micro-batches, or a length of time."""
+    """Return the length of a slot: a number of micro-batches, or a length of time."""
     if isinstance(slot, str):
         return SlotLength(seconds=seconds_of("slot", slot))
     require_whole("slot", slot, least=1)
     return SlotLength(batches=slot)
 
 
-def require_rocksdb(session: SparkSession, who: str) -> None:
-    """Refuse Spark's other way to keep state, which cannot hold what is kept in Python."""
+def require_rocksdb(session: SparkSession, statement: str) -> None:
+    """Refuse a state store other than RocksDB, because Spark stores Python state only there.
+
+    Args:
+        session: The session of the stream.
+        statement: The beginning of the error, such as "delegated workers keep their state".
+    """
     setting, wanted = next(iter(STATE_IN_ROCKSDB.items()))
     if "RocksDB" not in (session.conf.get(setting, "") or ""):
-        raise ValueError(f"{who} in RocksDB: set {setting} to {wanted}")
+        raise ValueError(f"{statement} in RocksDB: set {setting} to {wanted}")
 
 
 def require_room_for_state(session: SparkSession, workers: int, control: object) -> None:
-    """Workers that stay need a partition of state each, and a path to be told what is theirs."""
+    """Refuse delegated workers without a control path or without a partition of state each."""
     if control is None:
         raise ValueError(
-            "sy.Delegated() needs a control path: give control=, a folder that the driver "
-            "and all executors see"
+            "sy.Delegated() needs a control path: pass `control`, a folder that the driver "
+            "and all executors share"
         )
     partitions = int(session.conf.get("spark.sql.shuffle.partitions") or 0)
     if partitions != workers:
         raise ValueError(
-            f"each of {workers} workers needs a partition of state, and there are {partitions}: "
-            f"set spark.sql.shuffle.partitions to {workers} before the query starts"
+            f"each of {workers} workers needs a partition of state, and there are {partitions} "
+            f"partitions: set spark.sql.shuffle.partitions to {workers} before the query starts"
         )
-    require_rocksdb(session, "workers that stay keep their state")
+    require_rocksdb(session, "delegated workers keep their state")
     warn_of_leaks(session, stacklevel=3)
     if (session.conf.get("spark.master") or "").startswith("local["):
-        return  # one executor: wherever a worker's task runs, its state is there
+        return  # the only executor holds all state
     slots = parallelism(session)
     wait = session.conf.get("spark.locality.wait", "3s")
     if slots < workers and wait == "3s":
         warnings.warn(
-            f"{workers} workers share {slots} slots of Spark's; with more than one executor set "
-            "spark.locality.wait to longer than a micro-batch, or workers are moved about",
+            f"{workers} workers share {slots} task slots; with more than one executor set "
+            "spark.locality.wait to longer than a micro-batch, or workers move between executors",
             stacklevel=3,
         )

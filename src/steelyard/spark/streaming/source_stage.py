@@ -1,4 +1,4 @@
-"""The sources of a stream: rows enter; blocks of rows leave, each with the bin it is sent to."""
+"""The sources of a stream: rows enter; blocks of rows leave, each with its bin."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ from steelyard.windows import Window
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SourceStage:
-    """How the rows of a stream get to its workers."""
+    """The settings by which the sources of a stream send rows to workers."""
 
     frame: DataFrame = field(repr=False)
     key: Key
@@ -40,14 +40,14 @@ class SourceStage:
     control: ControlStore | None
     routing: Routing = field(repr=False)
     salts: tuple[str, ...] | None
-    """The columns that tell messages of a key apart; None: their place in a task."""
+    """The columns that distinguish messages of a key; None: their position in the task."""
     in_order: bool
-    """A task that is run again gets the same messages in the same order."""
+    """Whether a retry of a task gets the same messages in the same order."""
     weight: str | None
     arrived: str | None
     window: Window | None
     by_event_time: bool
-    """Workers end their periods by event time, so that they need the latest one."""
+    """Whether workers end their periods by event time, and therefore need the latest one."""
 
     @property
     def session(self) -> SparkSession:
@@ -55,7 +55,7 @@ class SourceStage:
         return self.frame.sparkSession
 
     def blocks(self, columns: Sequence[str], definition: Definition) -> DataFrame:
-        """(bin, block, latest, report) rows; blocks hold these columns and the bucket."""
+        """Return (bin, block, report, latest) rows; blocks hold these columns and the bucket."""
         frame, destinations = self._routed(definition)
         hidden = [BUCKET, *destinations.columns]
         hidden += [name for name in (ARRIVED, WEIGHT) if name in frame.columns]
@@ -77,7 +77,7 @@ class SourceStage:
         return numbered.mapInArrow(shipped(packer), stream_source.SCHEMA)
 
     def _routed(self, definition: Definition) -> tuple[DataFrame, packing.Destinations]:
-        """The frame with what a source task needs to know, and how it decides."""
+        """Return the frame with the columns for source tasks, and their choice of bins."""
         frame = self._with_hidden_columns()
         if isinstance(self.routing, RoutingPlan):
             routed = with_bin(frame, self.routing, F.col(BUCKET), F.col(SALT))
@@ -88,9 +88,9 @@ class SourceStage:
             scheme = packing.RoutedHere(HASH, self.routing, self.workers.virtual)
         if self.control is None:
             return frame, scheme or self._unlearned()
-        # Spark runs a subquery once in a micro-batch, and hands its answer to every task.
-        ask = shipped(stream_source.Asked(self.control.address, self.control.identity))
-        asked = self.session.range(0, 1, 1, 1).mapInArrow(ask, "pin long")
+        # Spark runs a subquery once in a micro-batch, and sends its answer to every task.
+        choose = shipped(stream_source.VersionChoice(self.control.address, self.control.identity))
+        chosen = self.session.range(0, 1, 1, 1).mapInArrow(choose, "pin long")
         controlled = stream_source.Controlled(
             path=self.control.address,
             pin=PIN,
@@ -103,7 +103,7 @@ class SourceStage:
             definition=definition,
             scheme=scheme,
         )
-        return frame.withColumn(PIN, asked.scalar()), controlled
+        return frame.withColumn(PIN, chosen.scalar()), controlled
 
     def _with_hidden_columns(self) -> DataFrame:
         shard = F.pmod(self.key.hashed(), F.lit(SHARDS)).cast("int")
@@ -121,7 +121,7 @@ class SourceStage:
         return frame
 
     def _unlearned(self) -> packing.Destinations:
-        """How a source decides while it knows nothing of the stream but its own rows."""
+        """Return the choice of bins of a source that knows only its own rows."""
         virtual, sizes = self.workers.virtual, self.workers.task_sizes
         if not self.in_order:
             return stream_source.FirstChoice(BUCKET, virtual, self.key.buckets, sizes)

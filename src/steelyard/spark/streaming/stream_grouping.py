@@ -55,30 +55,40 @@ def group_stream(
     routing: Routing = Balance(),  # noqa: B008  # frozen
     arrived: str | None = None,
 ) -> GroupedStream:
-    """Like `group_by`, for a stream: the workers learn hot keys and speeds while it runs.
+    """Group a stream by key on balanced workers, like `group_by`.
 
-    The results are streams. One grouping is for one result. The messages of a key that is split
-    do not keep their order.
+    While the query runs, the sources learn hot keys and the speeds of workers. The results are
+    streams. One grouping is for one result. The messages of a key that is split do not keep their
+    order.
 
     Args:
         stream: The rows to group, as `spark.readStream` reads them.
         key: The columns of the key.
         workers: The number of workers.
-        placement: `Pull()`: workers are tasks that keep no state, and a free task slot takes the
-            next one. `Delegated()`: workers stay where their state is, and virtual workers move
-            from busy ones to idle ones.
+        placement: `Pull()`: workers are tasks without state, and a free task slot takes the next
+            one. `Delegated()`: workers stay on the executors that hold their state, and virtual
+            workers move from busy workers to idle ones.
         control: A folder that the driver and all executors share. Sources follow the plans and
-            assignments that are published there. Without it every part of a micro-batch is
-            planned while it is read, and nothing is learned. `Delegated` needs it.
+            assignments that the driver publishes there. Without it each source plans from the
+            rows that it reads, and nothing is learned. `Delegated` needs it.
         window: Windows of event time, for `aggregate`.
-        slot: Virtual workers move, and plans are renewed, after this many micro-batches, or with
-            the first one after a length of time such as "30 seconds".
-        weight: A column of numbers, at least 0: how much each row counts; 1 by default.
-        salt: The columns that tell rows of one key apart, as in `repartition`; Kafka's partition
+        slot: The time between two decisions on plans and virtual workers: a number of
+            micro-batches, or a length of time such as "30 seconds", after which the next
+            micro-batch ends the slot.
+        weight: A column of numbers of at least 0, the load of each row; 1 by default.
+        salt: The columns that distinguish rows of one key, as in `repartition`; Kafka's partition
             and offset by default.
-        routing: The settings of the balancing, or, instead of it, a `RoutingPlan` (with `Pull`) or
-            a `Scheme`, by which every source task routes message by message.
+        routing: The settings of the balancing. Or a `RoutingPlan` (with `Pull`). Or a `Scheme`, by
+            which every source task routes message by message.
         arrived: A column of times from which latencies are measured; Kafka's by default.
+
+    Returns:
+        The grouped stream, on which `aggregate` or `map_arrow` defines the result.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument has a value that is not allowed, or the settings of the session do
+            not allow the placement.
 
     >>> import steelyard as sy
     >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
@@ -97,7 +107,7 @@ def group_stream(
     require_routing(routing, ["balance", "plan", "scheme"])
     require_not_decided(routing, weight=weight)
     balance = balance_of(routing)
-    planner_of(balance, crew.virtual, crew.task_sizes)  # refuses what cannot be
+    planner_of(balance, crew.virtual, crew.task_sizes)  # refuses settings without a plan
     _require_plan(routing, crew)
     require_window(stream, window)
     repeats = repeated(stream)
@@ -148,7 +158,7 @@ def _require_stream(
 ) -> None:
     require_frame("stream", stream)
     if not stream.isStreaming:
-        raise ValueError("stream is a DataFrame that is not streaming; use sy.group_by(frame, ...)")
+        raise ValueError("stream must be a streaming DataFrame; use sy.group_by for this one")
     require_key(stream, "key", key)
     require_weight(stream, weight)
     if arrived is not None:
@@ -161,36 +171,36 @@ def _require_plan(routing: Routing, crew: StreamWorkers) -> None:
         return
     if crew.are_delegated:
         raise ValueError(
-            "routing: a RoutingPlan needs placement=sy.Pull(); with sy.Delegated() plans follow "
-            "the counts of the stream"
+            "routing: a RoutingPlan needs placement=sy.Pull(); with sy.Delegated() plans are made "
+            "from the counts of the stream"
         )
     require_workers_of(routing, crew.count, crew.each)
 
 
 def _require_order(routing: Routing, *, in_order: bool, has_control: bool) -> None:
-    """Refuse what depends on the order of rows where a retry may change it."""
+    """Refuse routing that depends on the order of rows if a retry may change that order."""
     if in_order:
         return
     if kind_of(routing) == "scheme":
         raise ValueError(
-            "routing: a Scheme routes message by message, which depends on their order, and only a "
-            "stream straight from files or Kafka keeps it when a task is run again; use a plan"
+            "routing: a Scheme depends on the order of messages, and a retry repeats that order "
+            "only for streams directly from files or Kafka; use a RoutingPlan or sy.Balance()"
         )
     if not has_control and not isinstance(routing, RoutingPlan):
         raise ValueError(
-            "this stream does not come straight from its source, so it cannot be planned while it "
-            "is read; give a control path, by which the workers learn"
+            "this stream does not come directly from its source, so sources cannot plan from the "
+            "rows that they read; pass `control`, a folder for plans"
         )
 
 
 def _require_same_workers(store: ControlStore, workers: int) -> None:
-    """Refuse another number of workers than before: what the others hold would be forgotten."""
+    """Refuse another number of delegated workers than before, because states would be lost."""
     learned = store.learned() or {}
     before = learned.get("workers", workers)
     if learned.get("source") is not None and before != workers:
         raise ValueError(
             f"the control path {store.shown} is of {before} delegated workers, and their number is "
-            f"fixed by the checkpoint: use {before}, or a new checkpoint and a new control path"
+            f"fixed by the checkpoint: use {before} workers, or a new checkpoint and control path"
         )
 
 
@@ -209,10 +219,10 @@ def _salts(
     *,
     in_order: bool,
 ) -> tuple[str, ...] | None:
-    """The columns that tell messages of a key apart; None where their place in a task does.
+    """Return the columns that distinguish messages of a key; None: their position in the task.
 
-    Kafka's partition and offset, which no two messages share, unless the user names others, or a
-    step before has picked one of several messages. Without any column hot keys stay whole.
+    By default these are Kafka's partition and offset, which no two messages share. They are not
+    used if an earlier step chose one of several messages. Without columns hot keys are not split.
     """
     plan = routing if isinstance(routing, RoutingPlan) else None
     may_split = plan is None or bool(plan.splits)
@@ -223,9 +233,9 @@ def _salts(
         return None
     if salt is None and may_split and set(frame.columns) <= set(key):
         warnings.warn(
-            "the messages of a key are all alike, as the stream has no column but its key, and no "
-            "place of their own, behind a shuffle or by a plan that is given: a hot key cannot be "
-            "split; keep a column that tells them apart, or name one with salt=",
+            "the messages of a key are equal, because the stream has no column but its key, and "
+            "their positions cannot be used after a shuffle or with a RoutingPlan: a hot key is "
+            "not split; keep a column that differs, and name it with salt=",
             stacklevel=3,
         )
     if may_split and not salts.names:

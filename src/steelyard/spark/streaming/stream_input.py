@@ -1,4 +1,4 @@
-"""The stream that `steelyard stream` reads: settings enter; a streaming frame and its key leave."""
+"""The source of `steelyard stream`: settings enter; a streaming DataFrame and its key leave."""
 
 from dataclasses import dataclass
 
@@ -10,15 +10,27 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from steelyard.spark.failures import plain_failures
 
 INPUTS = ("kafka", "parquet", "json", "text", "rate")
-"""Kinds of streams that can be read."""
+"""The kinds of sources."""
 
 FILE_INPUTS = ("parquet", "json", "text")
-"""Those that are files in a folder."""
+"""The kinds of sources that are files in a folder."""
 
 
 @dataclass(frozen=True)
 class StreamInput:
-    """Where messages come from."""
+    """The settings of a source.
+
+    Args:
+        kind: One of `INPUTS`.
+        path: The folder of the files, for `FILE_INPUTS`.
+        servers: Kafka's bootstrap servers.
+        topic: Kafka's topic.
+        rate: Rows per second, for the source `rate`.
+        files_per_batch: The largest number of files in a micro-batch.
+
+    Raises:
+        ValueError: The kind is unknown, or one of its settings is missing.
+    """
 
     kind: str
     path: str | None = None
@@ -86,6 +98,7 @@ class StreamInput:
             schema = spark.read.format(self.kind).load(self.path).schema
         except AnalysisException as error:
             raise ValueError(
-                f"there are no files in {self.path!r} to tell the columns by"
+                f"there are no files in {self.path!r} from which to read the columns; put at "
+                "least one file there first"
             ) from error
         return reader.schema(schema).load(self.path)

@@ -1,4 +1,4 @@
-"""The results of `steelyard stream`: a frame of results enters; a running query leaves."""
+"""The sink of `steelyard stream`: a DataFrame of results enters; a running query leaves."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,22 +12,32 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from steelyard.spark.failures import plain_failures
 
 OUTPUTS = ("console", "parquet", "kafka")
-"""Kinds of places that results can be written to."""
+"""The kinds of sinks."""
 
 RunningQuery = StreamingQuery
-"""A query that commands watch and stop; they do not import pyspark themselves."""
+"""The type of a running query, for commands, which do not import pyspark."""
 
 
 @dataclass(frozen=True)
 class StreamOutput:
-    """Where results go: the newest result of a key counts, results come again as they change."""
+    """The settings of a sink. A changed result is written again; the newest one of a key is valid.
+
+    Args:
+        kind: One of `OUTPUTS`.
+        path: The folder to write to, for the sink `parquet`.
+        servers: Kafka's bootstrap servers.
+        topic: Kafka's topic.
+        once: Whether the query ends after it has read all available messages.
+
+    Raises:
+        ValueError: The kind is unknown, or one of its settings is missing.
+    """
 
     kind: str
     path: str | None = None
     servers: str | None = None
     topic: str | None = None
     once: bool = False
-    """Whether the query ends when it has read everything that is there."""
 
     def __post_init__(self) -> None:
         if self.kind not in OUTPUTS:
@@ -38,23 +48,26 @@ class StreamOutput:
             raise ValueError("sink kafka needs --out-servers (or --servers) and --out-topic")
 
     def require_room(self, checkpoint: str | None) -> None:
-        """Refuse to start from nothing where there are results already."""
+        """Refuse to write to a folder with results if there is no checkpoint to continue from."""
         if checkpoint is None and self.path and any(Path(self.path).glob("batch=*")):
             raise ValueError(
-                f"{self.path!r} has results already, of which this run would replace some: give "
-                "the --checkpoint that they were made with, or another --out"
+                f"{self.path!r} has results already, and this run would replace some of them: pass "
+                "the --checkpoint of these results, or another --out"
             )
 
     def start(
         self, results: DataFrame, key: str, checkpoint: str, show: Callable[[DataFrame], None]
     ) -> StreamingQuery:
-        """Run the query.
+        """Start the query.
 
         Args:
             results: The results of each key.
             key: The column of the key, which becomes the key of Kafka's messages.
             checkpoint: The folder from which a restarted query resumes.
-            show: Called with the results of every micro-batch if they go to the console.
+            show: Called with the results of every micro-batch, for the sink `console`.
+
+        Returns:
+            The running query.
         """
         with plain_failures(f"sink {self.kind}"):
             if self.kind == "kafka":
@@ -77,5 +90,5 @@ class StreamOutput:
         return writer.option("kafka.bootstrap.servers", self.servers).option("topic", self.topic)
 
     def _write_folder(self, batch: DataFrame, number: int) -> None:
-        """Write a folder for each micro-batch; a replay replaces it, so no result is doubled."""
+        """Write a folder for each micro-batch; a replay replaces the folder."""
         batch.write.mode("overwrite").parquet(f"{self.path}/batch={number}")

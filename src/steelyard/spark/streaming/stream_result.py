@@ -1,6 +1,6 @@
-"""One query from its sources to its results: where partial states meet, and what is observed.
+"""One query from its sources to its results.
 
-A source stage and the work of the workers enter; a streaming frame of results leaves.
+A source stage and the work of the workers enter; a streaming DataFrame of results leaves.
 """
 
 from collections.abc import Sequence
@@ -18,41 +18,50 @@ from steelyard.executor.merging_worker import Merging
 from steelyard.executor.period import Period
 from steelyard.executor.periodic_worker import MOST_HELD, Periodic
 from steelyard.executor.pulled_worker import Partials
-from steelyard.executor.stateful_worker import StatefulWorker, Staying
+from steelyard.executor.stateful_worker import DelegatedMap, StatefulWorker
 from steelyard.executor.stopwatch import Stopwatch
 from steelyard.executor.worker import Add, Map, Worker
 from steelyard.executor.worker_output import BLOCKS, REPORT
 from steelyard.spark.arrow_types import spark_schema
 from steelyard.spark.columns import named
 from steelyard.spark.streaming import worker_stage
-from steelyard.spark.streaming.hidden_columns import ARRIVED, BUCKET, PANE, SHARD, SHARDS, TIME
+from steelyard.spark.streaming.hidden_columns import (
+    ARRIVED,
+    BUCKET,
+    DEFINITION,
+    PANE,
+    SHARD,
+    SHARDS,
+    TIME,
+)
 from steelyard.spark.streaming.merging import merged, states_of
 from steelyard.spark.streaming.source_stage import SourceStage
+from steelyard.spark.streaming.state_schema import definition_column
 
 
 @dataclass(frozen=True, eq=False)
 class StreamResult:
-    """The parts of one query, put together."""
+    """The stages of one query, connected."""
 
     source: SourceStage
     period: Period
     definition: Definition
     name: str
-    """Of the observed metrics, by which reports reach the driver."""
+    """Prefix of the names of the observed metrics, which carry reports to the driver."""
 
     def mapped(self, work: Map, promised: pa.Schema, kinds: StructType) -> DataFrame:
-        """What a function of the user's makes of the rows."""
+        """Return the output of a function of the user."""
         columns = self.source.frame.columns
         stopwatch = self._stopwatch(columns)
         if not self.source.workers.are_delegated:
             made = self._in_any_task(columns, work, promised, kinds)
             return made.select(*map(named, promised.names))
-        staying = Staying(work, stopwatch)
+        staying = DelegatedMap(work, stopwatch)
         blocks = self._where_state_is(columns, staying, worker_stage.BLOCKS)
         return worker_stage.unpacked(blocks, promised.types, kinds.fields)
 
     def merged_by_spark(self, wanted: Aggregation, schema: pa.Schema) -> DataFrame:
-        """Merge in Spark's own aggregation: partial states are rows."""
+        """Merge partial states, one row each, in Spark's own aggregation."""
         window = self.source.window
         keys, everything = list(wanted.by), list(wanted.aggregators)
         if window is not None:
@@ -61,7 +70,7 @@ class StreamResult:
             everything.append(Max(TIME))
         aggregation = Aggregation(everything, keys, schema)
         rows = self._partial_rows(aggregation)
-        states = list(rows.schema.fields)
+        states = list(rows.drop(DEFINITION).schema.fields)
         own = [states.pop(0) for _ in keys]
         groups = [
             worker_stage.as_field(column.name, key)
@@ -77,10 +86,10 @@ class StreamResult:
             if window.watermark is not None:
                 rows = rows.withWatermark(TIME, window.watermark)
             groups = [F.window(F.col(TIME), window.length, window.slide), *groups]
-        return rows.groupBy(*groups).agg(*columns)
+        return rows.groupBy(*groups, DEFINITION).agg(*columns).drop(DEFINITION)
 
     def merged_in_shards(self, wanted: Aggregation, schema: pa.Schema) -> DataFrame:
-        """Merge in Python: the states of the keys of a shard are one value of the state store."""
+        """Merge in Python; the states of all keys of a shard are one value of the state store."""
         with_shard = schema.append(pa.field(SHARD, pa.int32()))
         aggregation = Aggregation(wanted.aggregators, [SHARD, *wanted.by], with_shard)
         read = _columns_of(aggregation)
@@ -91,18 +100,21 @@ class StreamResult:
             add = Add(aggregation, SHARD, SHARDS)
             blocks = self._in_any_task(read, add, BLOCKS, worker_stage.BLOCKS)
         merging = Merging(aggregation, (SHARD,), self.definition)
-        met = worker_stage.merged_by_bin(blocks, merging)
+        results = worker_stage.merged_by_bin(blocks, merging)
         fields = [*self._keys, *_results(wanted)]
-        return worker_stage.unpacked(met, wanted.result_schema.types, fields)
+        return worker_stage.unpacked(results, wanted.result_schema.types, fields)
 
     def _partial_rows(self, aggregation: Aggregation) -> DataFrame:
-        """Partial states as rows: the keys, then a column for each value of a state."""
+        """Return partial states as rows: keys, one column for each value, the definition."""
         read = _columns_of(aggregation)
         partials = Partials(aggregation)
         kinds = spark_schema(partials.schema, self._keys)
         if self.source.workers.are_delegated:
-            return self._where_state_is(read, self._periodic(aggregation, read, None), kinds)
-        return self._in_any_task(read, partials, partials.schema, kinds)
+            rows = self._where_state_is(read, self._periodic(aggregation, read, None), kinds)
+        else:
+            rows = self._in_any_task(read, partials, partials.schema, kinds)
+        definition = definition_column(self.definition, F.col(REPORT))
+        return rows.withColumn(DEFINITION, definition).drop(REPORT)
 
     @property
     def _keys(self) -> list[StructField]:
@@ -139,16 +151,19 @@ class StreamResult:
         )
 
     def _sent(self, columns: Sequence[str]) -> DataFrame:
-        """Blocks on their way to workers, and reports of sources on their way to the driver."""
+        """Return the blocks for workers, and observe the reports of sources."""
         blocks = self.source.blocks(columns, self.definition)
         reports = F.collect_list(F.col("report")).alias("reports")
         return blocks.observe(f"{self.name}_sources", reports)
 
     def _reported(self, made: DataFrame) -> DataFrame:
-        """Take the reports out: they reach the driver with the completion of tasks."""
+        """Observe the reports of workers, and remove their rows.
+
+        Observed metrics reach the driver with the completion of tasks.
+        """
         report = F.col(REPORT)
         observed = made.observe(f"{self.name}_workers", F.collect_list(report).alias("reports"))
-        return observed.where(report.isNull()).drop(REPORT)
+        return observed.where(report.isNull())
 
     def _stopwatch(self, columns: Sequence[str]) -> Stopwatch:
         workers = self.source.workers
@@ -160,11 +175,11 @@ class StreamResult:
 
 
 def _results(wanted: Aggregation) -> list[StructField]:
-    """The columns behind the keys."""
+    """Return the columns after the keys."""
     return list(spark_schema(wanted.result_schema).fields[len(wanted.by) :])
 
 
 def _columns_of(aggregation: Aggregation) -> list[str]:
-    """The columns that an aggregation reads, each once."""
+    """Return the columns that an aggregation reads, each once."""
     read = (column for aggregator in aggregation.aggregators for column in aggregator.columns)
     return list(dict.fromkeys([*aggregation.by, *read]))

@@ -1,7 +1,6 @@
 """The workers of a stream as stages of a Spark query.
 
-Blocks of rows enter, each with its bin; what the workers make of them leaves, with a column of
-reports.
+Blocks of rows enter, each with its bin; results or partial states leave, with a column of reports.
 """
 
 from collections.abc import Sequence
@@ -30,7 +29,17 @@ BLOCKS = spark_schema(worker_output.BLOCKS)
 def in_any_task(
     sent: DataFrame, bins: int, work: tuple[Worker, pa.Schema, Stopwatch], kinds: StructType
 ) -> DataFrame:
-    """Run every bin as a task, which a free task slot takes."""
+    """Run every bin as a task in any free task slot.
+
+    Args:
+        sent: The blocks, with their bins.
+        bins: The number of bins.
+        work: The worker, the Arrow schema of its output, and the settings for measuring it.
+        kinds: The schema of the output in Spark's types.
+
+    Returns:
+        The output of the workers, with a column for reports.
+    """
     at_workers = sent.select("bin", "block").repartitionById(bins, F.col("bin")).select("block")
     return at_workers.mapInArrow(shipped(Pulled(*work)), with_report(kinds))
 
@@ -38,7 +47,17 @@ def in_any_task(
 def where_state_is(
     sent: DataFrame, workers: int, worker: StatefulWorker, kinds: StructType
 ) -> DataFrame:
-    """Run every worker as a partition of Spark's state store, which stays on its executor."""
+    """Run every worker as a partition of Spark's state store, which stays on one executor.
+
+    Args:
+        sent: The blocks, with their bins and the latest event time.
+        workers: The number of workers.
+        worker: The worker, as a function of its state.
+        kinds: The schema of the output in Spark's types.
+
+    Returns:
+        The output of the workers, with a column for reports.
+    """
     label = F.get(F.array(*map(F.lit, _labels(sent.sparkSession, workers))), F.col("bin"))
     labeled = sent.select(label.alias("label"), "bin", "block", "latest")
     return labeled.groupBy("label").transformWithStateInPandas(
@@ -47,7 +66,7 @@ def where_state_is(
 
 
 def merged_by_bin(blocks: DataFrame, merging: Merging) -> DataFrame:
-    """Merge the partial states of each shard, which is their bin."""
+    """Merge the partial states of each shard; the bin of a block is its shard."""
     by_bin = blocks.select("bin", "block").groupBy("bin")
     return by_bin.transformWithStateInPandas(
         stateful(merging), with_report(BLOCKS), "Update", "None"
@@ -57,7 +76,13 @@ def merged_by_bin(blocks: DataFrame, merging: Merging) -> DataFrame:
 def unpacked(
     blocks: DataFrame, types: Sequence[pa.DataType], fields: Sequence[StructField]
 ) -> DataFrame:
-    """The rows of blocks, in these types of Arrow and then in these columns of Spark."""
+    """Return the rows of blocks as columns of Spark.
+
+    Args:
+        blocks: Rows with a block each.
+        types: The Arrow types of the columns in the blocks.
+        fields: The names, types and metadata of the columns in Spark.
+    """
     numbered = [StructField(f"c{i}", field.dataType) for i, field in enumerate(fields)]
     schema = pa.schema([(f"c{i}", kind) for i, kind in enumerate(types)])
     unpack = shipped(Unpacked(schema))
@@ -66,19 +91,19 @@ def unpacked(
 
 
 def as_field(column: str, field: StructField) -> Column:
-    """The column under the field's name and with its metadata, except for a watermark."""
+    """Rename a column to a field, and give it the metadata of the field without a watermark."""
     metadata = {k: v for k, v in (field.metadata or {}).items() if k != WATERMARK}
     return F.col(column).alias(field.name, metadata=metadata)
 
 
 def with_report(kinds: StructType) -> StructType:
-    """The schema, with a column for reports."""
+    """Return the schema with a column for reports."""
     fields = [StructField(field.name, field.dataType) for field in kinds.fields]
     return StructType([*fields, StructField(REPORT, StringType())])
 
 
 def _labels(session: SparkSession, workers: int) -> list[int]:
-    """For every worker the smallest number that Spark hashes to the partition of that number."""
+    """Return for each worker the smallest integer that Spark hashes to the worker's partition."""
     places = F.pmod(F.hash("id"), F.lit(workers)).alias("place")
     numbers = session.range(0, 64 * workers + 64, 1, 1).select(F.col("id").cast("int"))
     found = numbers.groupBy(places).agg(F.min("id").alias("label")).collect()

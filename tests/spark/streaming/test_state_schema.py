@@ -1,0 +1,46 @@
+"""The definition of a query as a type, and the errors of Spark that compare two such types."""
+
+from pyspark.sql import functions as F
+
+from steelyard.control.definition import Definition
+from steelyard.spark.streaming.state_schema import definition_column, explanation_of
+
+SUM = Definition(aggregators=("Sum(column='id')",), keys=("page string",), placement="pull")
+MAX = Definition(aggregators=("Max(column='id')",), keys=("page string",), placement="pull")
+
+
+def type_of(spark, definition):
+    """Return the type that stands for a definition."""
+    column = definition_column(definition, F.lit(None).cast("string"))
+    return spark.range(1).select(column.alias("definition")).schema["definition"].dataType
+
+
+def types_in(kind):
+    """Return the types at the leaves of a type of structs."""
+    (field,) = kind.fields
+    return [leaf.dataType for leaf in field.dataType.fields]
+
+
+def test_definitions_differ_in_types_and_not_only_in_names(spark):
+    """Spark compares types; equal definitions have equal types in every process."""
+    assert type_of(spark, SUM) == type_of(spark, SUM)
+    assert types_in(type_of(spark, SUM)) != types_in(type_of(spark, MAX))
+
+
+def test_types_of_states_are_left_to_spark(spark):
+    """Spark compares the types of states itself."""
+    typed = Definition(SUM.aggregators, SUM.keys, placement="pull", states=("sum bigint",))
+    assert type_of(spark, SUM) == type_of(spark, typed)
+
+
+def test_only_a_refused_definition_is_explained(spark):
+    """Other errors may contain definitions too, because they show the plan of the query."""
+    was, now = (type_of(spark, definition).simpleString() for definition in (SUM, MAX))
+    refused = "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Existing key_schema={} and new key_schema={}"
+    assert "aggregators Sum(column='id'), and this query has Max" in explanation_of(
+        refused.format(was, now)
+    )
+    assert explanation_of(refused.format(now, now)) is None
+    assert explanation_of(refused.format("page string", now)) is None
+    assert explanation_of(refused.format(was, now[:60])) is None
+    assert explanation_of(f"[STREAM_FAILED] {was} {now}") is None
