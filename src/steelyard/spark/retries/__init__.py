@@ -1,6 +1,7 @@
 """What is the same when Spark runs a task again: which values, and whether their order.
 
 plan_text.py         the text of EXPLAIN becomes a tree of steps
+plan_facts.py        literals, column numbers and types of a plan, which its text does not prove
 known_functions.py   what Spark's functions return when a task is run again
 column_types.py      types within a plan, and which have equal values that differ
 rows.py              what is known of rows and of the values in them

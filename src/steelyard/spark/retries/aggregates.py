@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pyspark.sql.types import DecimalType, DoubleType, FloatType
 
-from steelyard.spark.retries.column_types import may_tie
+from steelyard.spark.retries.column_types import exact_columns, may_tie
 from steelyard.spark.retries.known_functions import AGGREGATES, RANKS
 from steelyard.spark.retries.made_columns import projected
 from steelyard.spark.retries.plan_text import COLUMN_NUMBER, Item, items_of, lists_in, plain_columns
@@ -71,9 +71,9 @@ def after_window(traced: TracedStep) -> Rows | None:
     items = items_of(lists[0])
     if items is None or traced.rows.ids is None:
         return None
-    belongs = frozenset().union(*map(plain_columns, lists[1:]))
-    about = traced.rows.about(belongs)
-    ranked = belongs if about is None and traced.rows.varies is Varies.NOT else frozenset[int]()
+    keys = [part for parts in lists[1:] for part in parts]
+    is_sure = traced.rows.about(plain_columns(keys)) is None and traced.rows.varies is Varies.NOT
+    ranked = exact_columns(keys, traced.kinds) if is_sure else frozenset[int]()
     doubts = {item.id: _over_window(traced, item, ranked) for item in items}
     return replace(
         traced.rows,

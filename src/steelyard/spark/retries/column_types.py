@@ -25,7 +25,7 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from steelyard.spark.retries.plan_text import Item, Step, items_of, lists_in
+from steelyard.spark.retries.plan_text import Item, Step, items_of, lists_in, plain_columns
 
 _EXACT = (
     BinaryType,
@@ -83,6 +83,24 @@ def may_tie(item: Item, kinds: Mapping[int, DataType]) -> bool:
         kind = kinds.get(int(number))
         exact += bool(long) or (kind is not None and not has_ties(kind))
     return exact < len(_CALL.findall(item.expression))
+
+
+def exact_columns(parts: Sequence[str], kinds: Mapping[int, DataType]) -> frozenset[int]:
+    """Return the columns that rows are sorted or grouped by, and that have no ties.
+
+    Rows that are equal by the other columns may differ in them, as 0.0 and -0.0 do. Which one of
+    them a limit or `row_number` keeps depends on the order in which they arrive.
+
+    >>> from pyspark.sql.types import DoubleType
+    >>> kinds = {1: StringType(), 2: DoubleType()}
+    >>> sorted(exact_columns(["a#1", "b#2 ASC NULLS FIRST", "c#3L", "d#4"], kinds))
+    [1, 3]
+    """
+    return frozenset(
+        number
+        for number, is_long in plain_columns(parts).items()
+        if is_long or (number in kinds and not has_ties(kinds[number]))
+    )
 
 
 def types_within(plan: Step, kinds: Mapping[int, DataType]) -> dict[int, DataType]:

@@ -6,12 +6,12 @@ rows decides which ones stay, those columns are sure that they have in common wi
 
 from dataclasses import replace
 
+from steelyard.spark.retries.column_types import exact_columns
 from steelyard.spark.retries.plan_text import (
     COLUMN_NUMBER,
     items_of,
     lists_in,
     parts_of,
-    plain_columns,
 )
 from steelyard.spark.retries.rows import UNSEEN, Doubt, Kind, Rows, Varies, worst
 from steelyard.spark.retries.traced_step import TracedStep
@@ -91,7 +91,7 @@ def after_limit(traced: TracedStep) -> Rows | None:
     if child.name == "Sort":
         parts = parts_of(child.text)
         lists = lists_in(parts[0]) if parts and parts[-1] == "true" else None
-        common = plain_columns(lists[0]) if lists else common
+        common = exact_columns(lists[0], traced.kinds) if lists else common
     rows = traced.follow(child, traced.outer)
     return _kept_by_order(rows, Doubt("limit"), common)
 

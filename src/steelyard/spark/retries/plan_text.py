@@ -199,15 +199,21 @@ def items_of(parts: Sequence[str]) -> list[Item] | None:
     return None if waiting else items
 
 
-def plain_columns(parts: Sequence[str]) -> frozenset[int]:
-    """The numbers of those parts that are a column and nothing else, or are sorted by one."""
-    numbers = set()
+def plain_columns(parts: Sequence[str]) -> dict[int, bool]:
+    """The numbers of those parts that are a column and nothing else, or are sorted by one.
+
+    Each with whether it is a long.
+
+    >>> plain_columns(["a#1", "b#2L DESC NULLS LAST", "upper(c#3)"])
+    {1: False, 2: True}
+    """
+    numbers = {}
     for part in parts:
         name = _ORDER.sub("", part)
         found = _ID.search(name)
         if found is not None and not set(name[: found.start()]) & set("#( "):
-            numbers.add(int(found[1]))
-    return frozenset(numbers)
+            numbers[int(found[1])] = bool(found[2])
+    return numbers
 
 
 def _named(text: str) -> tuple[str, str] | None:

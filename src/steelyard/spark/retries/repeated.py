@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from steelyard.spark.retries.column_types import types_within
 from steelyard.spark.retries.lineage import Lineage
-from steelyard.spark.retries.plan_text import CUT, analyzed_plan, physical_plan
+from steelyard.spark.retries.plan_facts import PlanFacts, facts_of_frame, facts_of_query
+from steelyard.spark.retries.plan_text import CUT, Step, analyzed_plan, physical_plan
 from steelyard.spark.retries.rows import Doubt, Rows
 
 _REPEATING = {
@@ -39,6 +40,10 @@ _STEP = re.compile(r"[\s:]*(?:[+:]- )?(?:\*\(\d+\) )?(\w+)")
 
 _FIELDS = "spark.sql.debug.maxToStringFields"
 """How many columns EXPLAIN shows of a step."""
+
+_UNREAD = Doubt("a plan that cannot be read")
+
+_FORGED = Doubt("a plan with a literal or a name that may be taken for a column or a step")
 
 _PRINTING = threading.Lock()
 
@@ -68,10 +73,12 @@ def repeated(frame: DataFrame) -> Repeated:
     >>> repeated(rows.dropDuplicates(["page"])).doubts
     {'id': Doubt(why='dropDuplicates, ...', kind=<Kind.ORDER...)}
     """
-    text = _uncut(frame.sparkSession, partial(_explained, frame))
-    rows = _rows(text, frame)
+    # The step on top has the numbers of all columns, which a range does not show.
+    planned = frame.select("*")
+    text = _uncut(frame.sparkSession, partial(_explained, planned))
+    rows = _rows(text, planned)
     if rows.ids is None or len(rows.ids) != len(frame.columns):
-        doubt = rows.others or Doubt("a plan that cannot be read")
+        doubt = rows.others or _UNREAD
         return Repeated(dict.fromkeys(frame.columns, doubt), in_order=False)
     about = zip(frame.columns, map(rows.doubt, rows.ids), strict=True)
     return Repeated(
@@ -96,15 +103,27 @@ def repeats_its_order(frame: DataFrame) -> bool:
 
 def _rows(text: str, frame: DataFrame) -> Rows:
     """What is known of the rows of a plan."""
-    plan = analyzed_plan(text)
-    if plan is None or CUT.search(text):
-        return Rows(None)
-    rows = Lineage(find_rows=lambda ids: _of_query(frame, ids)).rows(plan)
-    if not rows.doubts or rows.ids is None or len(rows.ids) != len(frame.columns):
+    facts = facts_of_frame(frame)
+    if facts is not None and facts.readable(text) is None:
+        return Rows(None, others=_FORGED)
+    plan = _read(text, facts)
+    if plan is None or facts is None:
+        return Rows(None, others=_UNREAD)
+    find_rows = partial(_of_query, frame)
+    rows = Lineage(types_within(plan, facts.kinds), find_rows).rows(plan)
+    if facts.numbers is not None or not rows.doubts:  # all types are known, or none is needed
+        return rows
+    if rows.ids is None or len(rows.ids) != len(frame.columns):
         return rows
     # Now that the numbers of the columns are known, so are their types.
     kinds = dict(zip(rows.ids, (field.dataType for field in frame.schema.fields), strict=True))
-    return Lineage(types_within(plan, kinds), lambda ids: _of_query(frame, ids)).rows(plan)
+    return Lineage(types_within(plan, kinds), find_rows).rows(plan)
+
+
+def _read(text: str, facts: PlanFacts | None) -> Step | None:
+    """The analyzed plan; None if its text cannot be read."""
+    readable = None if facts is None or CUT.search(text) else facts.readable(text)
+    return None if readable is None else analyzed_plan(readable)
 
 
 def _of_query(frame: DataFrame, ids: tuple[int, ...]) -> Rows | None:
@@ -116,9 +135,12 @@ def _of_query(frame: DataFrame, ids: tuple[int, ...]) -> Rows | None:
     for session in sessions.values():
         for query in session.streams.active:
             text = _uncut(session, partial(_printed, partial(query.explain, extended=True)))
-            plan = analyzed_plan(text)
-            rows = None if plan is None else Lineage().rows(plan)
-            if rows is not None and rows.ids == ids:
+            facts = facts_of_query(query)
+            plan = _read(text, facts)
+            if plan is None or facts is None:
+                continue
+            rows = Lineage(types_within(plan, facts.kinds)).rows(plan)
+            if rows.ids == ids:
                 return rows
     return None
 
@@ -137,8 +159,7 @@ def _explained(frame: DataFrame) -> str:
 
     Not by EXPLAIN in SQL: that needs a view, and Spark uncaches a frame whose view is dropped.
     """
-    # The step on top has the numbers of all columns, which a range does not show.
-    return _printed(partial(frame.select("*").explain, extended=True))
+    return _printed(partial(frame.explain, extended=True))
 
 
 @contextmanager
