@@ -94,8 +94,8 @@ def test_tables_stay_small_for_many_workers():
     ],
 )
 def test_a_salt_that_differs_when_a_task_is_run_again_is_refused(skewed, make, sentence):
-    """Numbers by position, behind a shuffle; on a scan they are the same again."""
-    with pytest.raises(ValueError, match=r"'n' comes from \w+\(\) behind a shuffle; it may have"):
+    """A number by position is refused after a shuffle; on a scan it is deterministic."""
+    with pytest.raises(ValueError, match=r"'n' comes from \w+\(\) after a shuffle; its value may"):
         sy.repartition(make(skewed), 4, "page", salt=[sentence])
     with pytest.raises(ValueError, match="name other columns, or write the frame to files first"):
         sy.group_by(make(skewed), "page", workers=4, salt=[sentence])
@@ -105,7 +105,7 @@ def test_a_salt_that_differs_when_a_task_is_run_again_is_refused(skewed, make, s
     if "id" in make(skewed).columns:
         sy.repartition(make(skewed), 4, "page")
     else:
-        with pytest.warns(UserWarning, match=r"\(n comes from uuid\(\) behind a shuffle\)"):
+        with pytest.warns(UserWarning, match=r"\(n comes from uuid\(\) after a shuffle\)"):
             sy.repartition(make(skewed), 4, "page")
 
 

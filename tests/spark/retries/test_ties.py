@@ -1,4 +1,4 @@
-"""Values that Spark's comparison calls equal, and that differ: 0.0 and -0.0, for example."""
+"""Values that are equal in Spark's comparison and differ in bytes, such as 0.0 and -0.0."""
 
 import pytest
 from pyspark.sql import Window
@@ -6,13 +6,13 @@ from pyspark.sql import functions as F
 
 from steelyard.spark.retries.repeated import repeated
 
-FRACTIONS = ["part", "float", "struct", "array", "nested"]
-EXACT = ["id", "page", "small", "price", "at", "ids"]
+WITH_TIES = ["part", "float", "struct", "array", "nested"]
+WITHOUT_TIES = ["id", "page", "small", "price", "at", "ids"]
 
 
 @pytest.fixture(scope="module")
 def zeros(spark, tmp_path_factory):
-    """Rows whose fractions are all equal: 0.0 or -0.0."""
+    """Rows whose floating-point numbers are all equal: 0.0 or -0.0."""
     path = str(tmp_path_factory.mktemp("ties") / "rows")
     zero = "double(if(id % 2 = 0, '0.0', '-0.0'))"
     spark.range(0, 20, 1, 4).selectExpr(
@@ -31,8 +31,8 @@ def zeros(spark, tmp_path_factory):
     return spark.read.parquet(path)
 
 
-def sure(frame):
-    """The columns whose values are the same when a task is retried."""
+def deterministic(frame):
+    """The columns whose values are the same after a task retry."""
     doubts = repeated(frame).doubts
     return {name for name in frame.columns if name not in doubts}
 
@@ -47,44 +47,44 @@ def first_by_number(frame, window):
     return frame.withColumn("n", F.row_number().over(window)).where("n = 1").drop("n")
 
 
-@pytest.mark.parametrize("name", FRACTIONS)
-def test_a_limit_does_not_decide_between_equal_fractions(zeros, name):
-    """The other columns that the rows are sorted by stay sure."""
-    assert sure(zeros.orderBy(name).limit(3)) == set()
-    assert sure(zeros.orderBy(F.desc(name), "page").limit(3)) == {"page"}
-    assert sure(zeros.orderBy("page", "id", name).offset(3)) == {"page", "id"}
+@pytest.mark.parametrize("name", WITH_TIES)
+def test_a_sort_key_with_ties_is_doubtful_after_a_limit(zeros, name):
+    """The other sort keys stay deterministic."""
+    assert deterministic(zeros.orderBy(name).limit(3)) == set()
+    assert deterministic(zeros.orderBy(F.desc(name), "page").limit(3)) == {"page"}
+    assert deterministic(zeros.orderBy("page", "id", name).offset(3)) == {"page", "id"}
 
 
-@pytest.mark.parametrize("name", FRACTIONS)
-def test_a_row_number_does_not_decide_between_equal_fractions(zeros, name):
-    """The window may be sorted or partitioned by them."""
-    by_fraction = Window.partitionBy("page").orderBy(name)
-    assert sure(first_by_number(zeros, by_fraction)) == {"page"}
-    of_fraction = Window.partitionBy(name).orderBy("at", "id")
-    assert sure(first_by_number(zeros, of_fraction)) == {"at", "id"}
-    assert sure(first_by_number(zeros, all_rows_by(name))) == set()
+@pytest.mark.parametrize("name", WITH_TIES)
+def test_a_key_with_ties_is_doubtful_after_a_filter_by_row_number(zeros, name):
+    """The key may sort or partition the window."""
+    sorted_by_name = Window.partitionBy("page").orderBy(name)
+    assert deterministic(first_by_number(zeros, sorted_by_name)) == {"page"}
+    partitioned_by_name = Window.partitionBy(name).orderBy("at", "id")
+    assert deterministic(first_by_number(zeros, partitioned_by_name)) == {"at", "id"}
+    assert deterministic(first_by_number(zeros, all_rows_by(name))) == set()
 
 
-@pytest.mark.parametrize("name", EXACT)
-def test_types_without_ties_stay_sure(zeros, name):
-    """Rows that are equal in such a column have the same value."""
-    assert sure(zeros.orderBy(name).limit(3)) == {name}
-    assert sure(first_by_number(zeros, all_rows_by(name))) == {name}
+@pytest.mark.parametrize("name", WITHOUT_TIES)
+def test_a_key_without_ties_stays_deterministic(zeros, name):
+    """Rows that are equal in such a key have the same bytes in it."""
+    assert deterministic(zeros.orderBy(name).limit(3)) == {name}
+    assert deterministic(first_by_number(zeros, all_rows_by(name))) == {name}
 
 
-@pytest.mark.classic_only(reason="only the types of the result are known")
-def test_types_are_known_within_a_plan(zeros):
-    """A value that is computed from a sort key is sure if the type of the key has no ties."""
+@pytest.mark.classic_only(reason="Spark Connect shows only the types of the result")
+def test_a_value_computed_from_a_key_without_ties_is_deterministic(zeros):
+    """The type of the key is known although the key is not in the result."""
     for frame in (zeros.orderBy("at").limit(3), first_by_number(zeros, all_rows_by("at"))):
         computed = frame.select(F.hash("at").alias("by time"), F.hash("id").alias("by id"))
-        assert sure(computed) == {"by time"}
-    fractions = zeros.orderBy("part").limit(3).select((1 / F.col("part")).alias("inverse"))
-    assert sure(fractions) == set()
+        assert deterministic(computed) == {"by time"}
+    inverse = zeros.orderBy("part").limit(3).select((1 / F.col("part")).alias("inverse"))
+    assert deterministic(inverse) == set()
 
 
-@pytest.mark.parametrize("name", FRACTIONS)
-def test_spark_makes_zeros_of_groups_equal(zeros, name):
-    """Spark normalizes keys of groups, so that they do not depend on the order of rows."""
+@pytest.mark.parametrize("name", WITH_TIES)
+def test_spark_normalizes_the_keys_of_groups(zeros, name):
+    """Spark shows -0.0 as 0.0 in a key, so keys do not depend on the order of rows."""
     key = F.col(name).cast("string").alias("key")
     frames = [
         zeros.groupBy(name).agg(F.count("*")),
@@ -98,16 +98,16 @@ def test_spark_makes_zeros_of_groups_equal(zeros, name):
     shown = {row["key"] for frame in frames for row in frame.select(key).collect()}
     assert len(shown) == 1
     assert "-" not in shown.pop()
-    assert all(name in sure(frame) for frame in frames)
+    assert all(name in deterministic(frame) for frame in frames)
 
 
-@pytest.mark.parametrize("name", FRACTIONS)
-def test_spark_gives_equal_fractions_the_same_rank(zeros, name):
-    """Ranks do not depend on the order of rows; neither do rows that are sorted by more."""
+@pytest.mark.parametrize("name", WITH_TIES)
+def test_spark_gives_equal_values_the_same_rank(zeros, name):
+    """Neither ranks nor a second sort key depend on the order in which equal values arrive."""
     window = all_rows_by(name)
     ranks = [F.rank(), F.dense_rank(), F.percent_rank(), F.cume_dist(), F.sum("id")]
     ranked = zeros.select(*(rank.over(window).alias(f"r{i}") for i, rank in enumerate(ranks)))
     assert ranked.distinct().count() == 1
-    assert sure(ranked) == set(ranked.columns)
+    assert deterministic(ranked) == set(ranked.columns)
     ids = [row["id"] for row in zeros.orderBy(name, "id").select("id").collect()]
     assert ids == sorted(ids)

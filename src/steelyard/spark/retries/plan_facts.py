@@ -1,9 +1,9 @@
-"""The facts of a plan that its text cannot prove: literals and names, column numbers, types.
+"""Facts about a plan that its text cannot prove: literals and names, column numbers, types.
 
-A frame enters; the facts leave. EXPLAIN prints literals without quotes, so that the literal
-`page#12` and the column `page#12` have the same text. Classic Spark gives the analyzed plan as
-JSON, in which they differ. Spark Connect gives only the request of the client: it has the literals
-of the request, but neither column numbers nor types, and not the literals of views.
+A frame enters; the facts leave. EXPLAIN prints literals without quotes, so the literal `page#12`
+and the column `page#12` have the same text. Classic Spark gives the analyzed plan as JSON, which
+distinguishes them. Spark Connect gives only the request of the client. The request contains its own
+literals, but not the literals of views, and neither column numbers nor types.
 """
 
 import json
@@ -17,24 +17,26 @@ from pyspark.sql.types import DataType, StructType
 from steelyard.spark.retries.plan_text import COLUMN_NUMBER
 
 _NOT_PRINTED = {"metadata", "origin"}
-"""Parts of a plan that EXPLAIN does not print: comments on columns, and lines of the program."""
+"""Fields that EXPLAIN does not print: comments on columns, and positions in the user's program."""
 
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """Facts of a plan that do not come from its text."""
+    """Facts about a plan that do not come from its text."""
 
     forged: frozenset[str]
-    """The digits that literals and names contain in the form `#12`."""
+    """The digits of all `#12` in literals and names."""
     numbers: frozenset[str] | None
     """The numbers of all columns; None if Spark does not show them."""
-    kinds: Mapping[int, DataType] = field(default_factory=dict)
-    """The types of columns, as far as they are known."""
+    types: Mapping[int, DataType] = field(default_factory=dict)
+    """The types of columns; a column of unknown type is missing."""
     has_line_breaks: bool = False
-    """True if a literal or a name has several lines, which may look like steps."""
+    """True if a literal or a name has several lines, which may resemble steps."""
 
     def readable(self, text: str) -> str | None:
-        """Return the text of the plan without forged numbers; None if they may be real ones.
+        """Return the text of the plan without forged column numbers.
+
+        The result is None if a forged number may also be the number of a real column.
 
         >>> facts = PlanFacts(forged=frozenset({"7"}), numbers=frozenset({"12"}))
         >>> facts.readable("Filter (color#12 = x#7)")
@@ -54,7 +56,7 @@ class PlanFacts:
 
 
 def facts_of_frame(frame: DataFrame) -> PlanFacts | None:
-    """Return the facts of the plan of a frame; None if Spark does not give them."""
+    """Return the facts about the plan of a frame; None if Spark does not give them."""
     try:
         java = getattr(frame, "_jdf", None)
         return _of_request(frame) if java is None else _of_plan(java.queryExecution())
@@ -63,7 +65,7 @@ def facts_of_frame(frame: DataFrame) -> PlanFacts | None:
 
 
 def facts_of_query(query: Any) -> PlanFacts | None:
-    """Return the facts of the last micro-batch of a query; None if Spark does not give them."""
+    """Return the facts about the last micro-batch of a query; None if Spark does not give them."""
     try:
         return _of_plan(query._jsq.streamingQuery().lastExecution())
     except Exception:  # noqa: BLE001 - as above; Spark Connect never gives them
@@ -71,23 +73,23 @@ def facts_of_query(query: Any) -> PlanFacts | None:
 
 
 def _of_plan(execution: Any) -> PlanFacts:
-    """Return the facts of the analyzed plan of a query on classic Spark."""
+    """Return the facts about the analyzed plan of a query on classic Spark."""
     plan = json.loads(execution.analyzed().toJSON())
     numbers: set[str] = set()
-    kinds: dict[int, DataType] = {}
+    types: dict[int, DataType] = {}
     for node in _objects(plan):
         if str(node.get("product-class", "")).endswith(".ExprId"):
             numbers.add(str(node["id"]))
-        if "exprId" in node and "dataType" in node and node["exprId"]["id"] not in kinds:
-            kind = _kind(node["dataType"])
-            kinds |= {} if kind is None else {node["exprId"]["id"]: kind}
+        if "exprId" in node and "dataType" in node and node["exprId"]["id"] not in types:
+            data_type = _parsed_type(node["dataType"])
+            types |= {} if data_type is None else {node["exprId"]["id"]: data_type}
     texts = set(_texts(plan))
     has_line_breaks = any(text.splitlines() not in ([], [text]) for text in texts)
-    return PlanFacts(_numbers_in(texts), frozenset(numbers), kinds, has_line_breaks)
+    return PlanFacts(_numbers_in(texts), frozenset(numbers), types, has_line_breaks)
 
 
 def _of_request(frame: Any) -> PlanFacts:
-    """Return the facts of the request that a client of Spark Connect sends."""
+    """Return the facts about the request that a client of Spark Connect sends."""
     # Only clients of Spark Connect have this package.
     from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 
@@ -123,12 +125,12 @@ def _inner(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _kind(written: Any) -> DataType | None:
-    """Return a type from its JSON; None for a collation, which JSON does not always show."""
+def _parsed_type(written: Any) -> DataType | None:
+    """Return a type from its JSON; None if it has a collation, which JSON does not always show."""
     if "collat" in json.dumps(written).lower():
         return None
-    one = {"name": "it", "type": written, "nullable": True, "metadata": {}}
+    only_field = {"name": "field", "type": written, "nullable": True, "metadata": {}}
     try:
-        return StructType.fromJson({"type": "struct", "fields": [one]}).fields[0].dataType
+        return StructType.fromJson({"type": "struct", "fields": [only_field]}).fields[0].dataType
     except Exception:  # noqa: BLE001 - a type that this version of PySpark does not know
         return None
