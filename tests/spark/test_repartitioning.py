@@ -95,7 +95,7 @@ def test_tables_stay_small_for_many_workers():
 )
 def test_a_salt_that_changes_in_a_task_retry_is_refused(skewed, make, sentence):
     """Numbers by position are refused after a shuffle, and accepted on a scan."""
-    with pytest.raises(ValueError, match=r"'n' comes from \w+\(\) behind a shuffle; it may have"):
+    with pytest.raises(ValueError, match=r"'n' comes from \w+\(\) after a shuffle; its value may"):
         sy.repartition(make(skewed), 4, "page", salt=[sentence])
     with pytest.raises(ValueError, match="name other columns, or write the frame to files first"):
         sy.group_by(make(skewed), "page", workers=4, salt=[sentence])
@@ -105,7 +105,7 @@ def test_a_salt_that_changes_in_a_task_retry_is_refused(skewed, make, sentence):
     if "id" in make(skewed).columns:
         sy.repartition(make(skewed), 4, "page")
     else:
-        with pytest.warns(UserWarning, match=r"\(n comes from uuid\(\) behind a shuffle\)"):
+        with pytest.warns(UserWarning, match=r"\(n comes from uuid\(\) after a shuffle\)"):
             sy.repartition(make(skewed), 4, "page")
 
 

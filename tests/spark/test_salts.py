@@ -1,4 +1,4 @@
-"""What tells rows of a hot key apart: only what is the same when a task is run again."""
+"""Only columns that are deterministic across task retries distribute the rows of a hot key."""
 
 import warnings
 
@@ -14,7 +14,7 @@ ROWS, WORKERS = 2000, 4
 
 @pytest.fixture(scope="module")
 def files(spark, tmp_path_factory):
-    """Half of the rows have one key; every id is there twice."""
+    """Files in which half of the rows have one key, and every id occurs twice."""
     path = str(tmp_path_factory.mktemp("salts") / "rows")
     both = spark.range(0, 2 * ROWS, 1, 2).selectExpr(f"id % {ROWS} AS id", f"id div {ROWS} AS copy")
     pages = both.selectExpr(
@@ -25,31 +25,31 @@ def files(spark, tmp_path_factory):
 
 
 def one_of_each(files):
-    """Its page and id are sure, and nothing else."""
+    """One row for each page and id; these two columns are deterministic, and no others."""
     return files.groupBy("page", "id").agg(
         F.first("copy").alias("copy"), F.sum("part").alias("part")
     )
 
 
 def unknown(files):
-    """Rows of which nothing is sure."""
+    """Rows of which all columns are doubtful."""
     one = files.where("copy = 0").repartition(2)
     return one.mapInArrow(lambda batches: batches, files.schema)
 
 
 def partitions(frame):
-    """The partitions of the hot key, and all ids."""
+    """The partitions of the hot key, and the ids of all rows."""
     rows = frame.select("page", "id", F.spark_partition_id()).toArrow().to_pylist()
     return {list(r.values())[2] for r in rows if r["page"] == "hot"}, sorted(r["id"] for r in rows)
 
 
 def tagged(table):
-    """The rows as they are."""
+    """The page and the id of each row."""
     return table.select(["page", "id"])
 
 
 def ours(warned):
-    """Without those of sockets, which Spark leaves to the garbage collector."""
+    """The warnings except those about sockets, which Spark leaves to the garbage collector."""
     return [warning for warning in warned if warning.category is UserWarning]
 
 
@@ -73,18 +73,18 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_rows_are_told_apart_by_what_is_sure(files, operation):
-    """Hot keys are split all the same, without a warning."""
+def test_deterministic_columns_split_hot_keys(files, operation):
+    """Other columns may be doubtful; there is no warning."""
     where, ids = partitions(OPERATIONS[operation](one_of_each(files)))
     assert len(where) >= 2
     assert ids == list(range(ROWS))
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_where_nothing_is_sure_hot_keys_stay_whole(files, operation):
-    """A warning says why, and names the cure; the cure works, as the user is believed."""
+def test_hot_keys_stay_whole_without_deterministic_columns(files, operation):
+    """A warning names the reason and the remedy, which works: the user's salt is accepted."""
     frame = unknown(files)
-    why = r"\(id comes from the step MapInArrow\); name columns that are with salt="
+    why = r"\(id comes from the step MapInArrow\): name deterministic columns with `salt`"
     with pytest.warns(UserWarning, match=why) as warned:
         where, ids = partitions(OPERATIONS[operation](frame))
     assert len(ours(warned)) == 1
@@ -96,7 +96,7 @@ def test_where_nothing_is_sure_hot_keys_stay_whole(files, operation):
 
 
 def test_the_warning_points_at_the_call(files):
-    """Not at a line of this package."""
+    """The warning does not name a line of this package."""
     for operation in ("repartition", "planned", "join", "balancer"):
         with pytest.warns(UserWarning, match="stay together") as warned:
             OPERATIONS[operation](unknown(files))
@@ -106,12 +106,12 @@ def test_the_warning_points_at_the_call(files):
 @pytest.mark.parametrize(
     ("salt", "sentence"),
     [
-        ("copy", r"salt: column 'copy' comes from first\(\); it may have another value when"),
-        ("part", r"salt: column 'part' comes from sum\(\) of fractions; it may have another value"),
+        ("copy", r"salt: column 'copy' comes from first\(\); its value may differ after a task"),
+        ("part", r"salt: column 'part' comes from sum\(\) of floating-point numbers; its value"),
     ],
 )
 def test_a_salt_that_depends_on_the_order_of_rows_is_refused(files, salt, sentence):
-    """Although the user names it: the cure is a column of the group."""
+    """The error names the column, its origin and the remedy."""
     frame = one_of_each(files)
     with pytest.raises(ValueError, match=sentence):
         sy.repartition(frame, WORKERS, "page", salt=["id", salt])
@@ -123,22 +123,22 @@ def test_a_salt_that_depends_on_the_order_of_rows_is_refused(files, salt, senten
         sy.Balancer("page", workers=WORKERS, salt=[salt]).repartition(frame)
 
 
-def test_a_key_made_by_chance_is_refused(files):
-    """Behind a shuffle it sends rows elsewhere, split or not; on a scan it is the same again."""
-    by_chance = F.concat("page", (F.rand(1) * 10).cast("int").cast("string"))
+def test_a_random_key_is_refused(files):
+    """After a shuffle, a retry computes another key; on a scan, it computes the same key."""
+    random_key = F.concat("page", (F.rand(1) * 10).cast("int").cast("string"))
     for make in (
         lambda f: sy.repartition(f, WORKERS, "salted"),
         lambda f: sy.group_by(f, "salted", workers=WORKERS),
         lambda f: sy.join(f, f, "salted", workers=WORKERS),
     ):
-        with pytest.raises(ValueError, match=r"key: column 'salted' comes from rand\(\) behind a"):
-            make(files.repartition(2).withColumn("salted", by_chance))
-    scanned = sy.repartition(files.withColumn("salted", by_chance), WORKERS, "salted")
+        with pytest.raises(ValueError, match=r"key: column 'salted' comes from rand\(\) after a"):
+            make(files.repartition(2).withColumn("salted", random_key))
+    scanned = sy.repartition(files.withColumn("salted", random_key), WORKERS, "salted")
     assert scanned.count() == 2 * ROWS
 
 
-def test_rows_are_planned_while_read_only_by_what_is_sure(files):
-    """A weight, or a key, that nobody knows would make another plan the second time."""
+def test_rows_are_planned_during_the_read_only_by_deterministic_columns(files):
+    """With a doubtful weight or key, a task retry would make another plan."""
     encrypted = files.withColumn("secret", F.expr("hex(aes_encrypt(page, '0123456789abcdef'))"))
     assert sy.group_by(encrypted, "page", workers=2).in_order
     assert not sy.group_by(encrypted, "secret", workers=2).in_order
@@ -149,7 +149,7 @@ def test_rows_are_planned_while_read_only_by_what_is_sure(files):
 
 
 def streamed(spark, files, tmp_path):
-    """The rows as a stream with Kafka's columns."""
+    """A stream of the rows with Kafka's columns."""
     table = files.selectExpr(
         "page",
         "id",
@@ -164,7 +164,7 @@ def streamed(spark, files, tmp_path):
 
 
 def test_streams(spark, files, tmp_path):
-    """Kafka's offset tells messages apart, unless it depends on which of several was kept."""
+    """Kafka's partition and offset are the salt, unless `dropDuplicates` makes them doubtful."""
     stream = streamed(spark, files, tmp_path)
     plan = sy.plan(files, "page", workers=WORKERS)
 
@@ -175,7 +175,7 @@ def test_streams(spark, files, tmp_path):
     assert ("partition", "offset") == salts(stream.repartition(2))
     assert ("id",) == salts(stream.dropDuplicates(["id"]))
     own = stream.select("page", "id")
-    assert sy.group_stream(own, "page", workers=WORKERS)._source.salts is None  # their places
+    assert sy.group_stream(own, "page", workers=WORKERS)._source.salts is None  # by position
     assert ("id",) == salts(own)
     with pytest.raises(ValueError, match="salt: column 'offset' comes from dropDuplicates"):
         salts(stream.dropDuplicates(["id"]), salt=["offset"])
@@ -185,10 +185,10 @@ def test_streams(spark, files, tmp_path):
     assert ("id",) == salts(mapped, salt=["id"])
 
 
-@pytest.mark.classic_only(reason="the steps of a micro-batch cannot be seen: nothing is trusted")
+@pytest.mark.classic_only(reason="Spark Connect hides the steps of a micro-batch")
 @pytest.mark.parametrize("steps", ["duplicates", "python"])
 def test_micro_batches(spark, files, tmp_path, steps):
-    """In `foreachBatch` the steps of the running query count, although Spark hides them."""
+    """In `foreachBatch`, the plan of the running query decides which columns are deterministic."""
     (tmp_path / "in").mkdir()
     stream = streamed(spark, files, tmp_path / "in").select("page", "id", "timestamp")
     if steps == "duplicates":
@@ -199,7 +199,7 @@ def test_micro_batches(spark, files, tmp_path, steps):
 
     def write(batch, number):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they are raised here, and end the query
+            warnings.simplefilter("ignore")  # as errors they would end the query
             balanced = balancer.repartition(batch)
         balanced.select("page", "id", F.spark_partition_id().alias("p")).write.parquet(out)
 
@@ -212,7 +212,7 @@ def test_micro_batches(spark, files, tmp_path, steps):
 
 
 def test_a_constant_salt_keeps_a_bucket_whole():
-    """What streams do where nothing is sure: every message of a bucket has the same salt."""
+    """A stream without deterministic columns gives all messages of a bucket the same salt."""
     plan = sy.Planner(4, buckets=8).update([60, 1, 1, 1, 1, 1, 1, 1])
     buckets = pa.array([0] * 100, pa.int32()).to_numpy()
     assert len(set(plan.route(buckets, pa.array([0] * 100, pa.int64()).to_numpy()))) == 1

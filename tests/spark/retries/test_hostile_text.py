@@ -1,4 +1,7 @@
-"""EXPLAIN quotes neither literals nor names: whatever they look like, they hide no doubt."""
+"""EXPLAIN quotes neither literals nor names, so they may resemble any part of a plan.
+
+No literal and no name may hide a doubt.
+"""
 
 from itertools import cycle
 
@@ -47,7 +50,7 @@ HOSTILE = HARMLESS + MISLEADING
 
 @pytest.fixture(scope="module")
 def rows(spark, tmp_path_factory):
-    """Rows behind a shuffle, with text and fractions."""
+    """Rows after a shuffle, with strings and doubles."""
     path = str(tmp_path_factory.mktemp("hostile") / "rows")
     spark.range(0, 20, 1, 2).selectExpr(
         "id", "id % 7 AS page", "id % 2 AS copy", "string(id) AS txt", "id * 0.5D AS part"
@@ -56,13 +59,13 @@ def rows(spark, tmp_path_factory):
 
 
 def chosen(literal, other, condition=None):
-    """Either the literal or another value, as EXPLAIN shows it without brackets."""
+    """The literal or another value; EXPLAIN prints this expression without brackets."""
     condition = F.col("page") > 3 if condition is None else condition
     return F.when(condition, F.lit(literal)).otherwise(other)
 
 
 def python(name="txt"):
-    """A value made by Python."""
+    """A value that a Python function computes."""
     return F.udf(lambda text: text, "string")(name)
 
 
@@ -76,12 +79,12 @@ BY_ROW = {
 BY_GROUP = {
     "first": lambda: F.first("txt"),
     "list": lambda: F.collect_list("txt")[0],
-    "fractions": lambda: F.sum("part").cast("string"),
+    "doubles": lambda: F.sum("part").cast("string"),
     "least": lambda: F.min("part").cast("string"),
 }
 
 SHAPES = {
-    "behind": chosen,
+    "after": chosen,
     "before": lambda literal, value: F.when(value > "3", F.lit(literal)).otherwise(F.lit("w")),
     "in a call": lambda literal, value: F.concat(F.lit(literal), value),
     "between": lambda literal, value: F.concat(value, F.lit(literal), F.lit("w")),
@@ -96,17 +99,17 @@ SHAPES = {
 
 
 def doubtful(frame):
-    """The places of the columns that are not sure: names may be there twice."""
+    """Whether each column is doubtful, by position: a name may occur twice."""
     doubts = repeated(frame).doubts
     return [name in doubts for name in frame.columns]
 
 
 @pytest.mark.parametrize("literal", HOSTILE, ids=repr)
-def test_no_literal_hides_what_is_made_by_row(rows, literal):
-    """Beside it in the same step, whatever it looks like."""
+def test_no_literal_hides_a_doubtful_value_of_a_row(rows, literal):
+    """The literal and the doubtful value are in the same step."""
     values = cycle(BY_ROW.values())
     for _ in range(HOSTILE.index(literal) % len(BY_ROW)):
-        next(values)  # another value with every literal, to save time
+        next(values)  # each literal gets one of the values, to save time
     for shape, value in zip(SHAPES.values(), values, strict=False):
         made = shape(literal, value()).alias("v")
         frame = rows.select("id", F.upper("txt").alias("up"), made)
@@ -118,8 +121,8 @@ def test_no_literal_hides_what_is_made_by_row(rows, literal):
 
 
 @pytest.mark.parametrize("literal", HOSTILE, ids=repr)
-def test_no_literal_hides_what_is_made_of_a_group(rows, literal):
-    """In aggregates, too."""
+def test_no_literal_hides_a_doubtful_aggregate(rows, literal):
+    """The literal and the aggregate are in the same step."""
     for shape in SHAPES.values():
         made = [shape(literal, value()).alias(name) for name, value in BY_GROUP.items()]
         frame = rows.groupBy("page").agg(F.count("*").alias("n"), *made)
@@ -130,7 +133,7 @@ def test_no_literal_hides_what_is_made_of_a_group(rows, literal):
 
 @pytest.mark.parametrize("name", [name for name in HOSTILE if name], ids=repr)
 def test_no_name_hides_a_doubt(rows, name):
-    """Columns may have any name, and are followed by their numbers."""
+    """A column keeps its doubt under any name."""
     quoted = F.col("`" + name.replace("`", "``") + "`")
     made = [rows.select("id", value().alias(name)) for value in BY_ROW.values()]
     made += [rows.groupBy("id").agg(value().alias(name)) for value in BY_GROUP.values()]
@@ -145,7 +148,7 @@ def test_no_name_hides_a_doubt(rows, name):
 
 @pytest.mark.parametrize("name", [name for name in HOSTILE if name], ids=repr)
 def test_no_name_is_taken_for_a_subquery(rows, name):
-    """Beside a subquery that is sure, a column keeps its doubt."""
+    """A column keeps its doubt next to a deterministic subquery."""
     lists = rows.groupBy("page", "id").agg(F.collect_list("copy").alias(name))
     quoted = "`" + name.replace("`", "``").replace("{", "{{").replace("}", "}}") + "`"
     sql = rows.sparkSession.sql
@@ -165,8 +168,8 @@ def test_no_name_is_taken_for_a_subquery(rows, name):
 
 
 @pytest.mark.parametrize("literal", HOSTILE, ids=repr)
-def test_no_literal_hides_a_condition(rows, literal):
-    """Rows that are kept or joined by chance are not counted alike."""
+def test_no_literal_hides_a_doubtful_condition(rows, literal):
+    """The number of rows that a random condition keeps or joins is doubtful."""
     made = rows.withColumn("r", F.expr("uuid()"))
     kept = made.where(chosen(literal, F.col("r")) > "3")
     other = made.selectExpr("page AS p", "r AS s")
@@ -177,8 +180,8 @@ def test_no_literal_hides_a_condition(rows, literal):
 
 
 @pytest.mark.parametrize("literal", HOSTILE, ids=repr)
-def test_no_literal_hides_a_window(rows, literal):
-    """What is made over a window keeps its doubt."""
+def test_no_literal_hides_a_doubtful_window_function(rows, literal):
+    """The literal is an argument of the window function."""
     window = Window.partitionBy("page").orderBy("part")
     for value in (
         F.lag("txt", 1, literal).over(window),
@@ -191,8 +194,8 @@ def test_no_literal_hides_a_window(rows, literal):
 
 
 @pytest.mark.parametrize("name", [name for name in HOSTILE if name], ids=repr)
-def test_no_name_of_what_is_unknown_looks_like_an_expression(rows, name):
-    """A column that Python made is unknown under any name, and so is one made of it."""
+def test_no_name_of_an_unknown_column_is_taken_for_an_expression(rows, name):
+    """A column that Python computes is doubtful under any name."""
     renamed = rows.select("txt").mapInArrow(lambda batches: batches, "t string").toDF(name)
     assert doubtful(renamed) == [True]
     from_range = rows.sparkSession.range(9).select(python("id").alias(name), "id")
@@ -202,15 +205,15 @@ def test_no_name_of_what_is_unknown_looks_like_an_expression(rows, name):
     assert doubtful(straight.select("*")) == [True]
 
 
-def test_literals_as_they_are_stay_sure(rows):
-    """A literal beside sure columns makes nothing doubtful, even if it looks strange."""
+def test_common_literals_cause_no_doubt(rows):
+    """Deterministic columns stay deterministic next to a literal with commas or brackets."""
     for literal in [*HARMLESS, "a AS b", "a, b", "(a, b)", "[x]", "{y}", "a`b", "it's"]:
         frame = rows.select("id", F.lit(literal).alias("v"), chosen(literal, F.col("txt")))
         assert doubtful(frame) == [False, False, False], literal
 
 
-def test_min_and_max_of_fractions_depend_on_the_order(rows):
-    """0.0 and -0.0 are equal: either may be the least. Other types have no such values."""
+def test_min_and_max_of_doubles_depend_on_the_order(rows):
+    """0.0 and -0.0 are equal, so either may be the minimum; most types have no such values."""
     made = {
         "part": True,
         "float(part)": True,
@@ -240,8 +243,8 @@ def test_min_and_max_of_fractions_depend_on_the_order(rows):
         assert doubtful(rows.select(*(c.alias(f"c{i}") for i, c in enumerate(over)))) == expected
 
 
-def test_min_and_max_of_unknown_types_are_doubted(rows):
-    """A type that EXPLAIN does not show is not guessed."""
+def test_values_computed_from_min_and_max_keep_their_doubt(rows):
+    """A minimum of doubles is doubtful; a minimum of integers is not."""
     least = rows.groupBy("page").agg(F.min("part").alias("least"))
     assert doubtful(least.select("page", F.hash("least").alias("h"))) == [False, True]
     longs = rows.groupBy("page").agg(F.min("id").alias("least"))
@@ -250,13 +253,13 @@ def test_min_and_max_of_unknown_types_are_doubted(rows):
     assert doubtful(casts.select("page", F.hash("least").alias("h"))) == [False, False]
 
 
-def test_a_column_that_is_not_used_costs_nothing(rows):
-    """What is made by chance and dropped leaves the columns beside it sure."""
+def test_a_dropped_column_causes_no_doubt(rows):
+    """A random column that is dropped does not affect the other columns."""
     frame = rows.select("id", (F.col("id") + 1).alias("n"), F.rand(1).alias("r")).drop("r")
     assert doubtful(frame) == [False, False]
 
 
-def test_only_a_column_is_in_common(rows):
-    """What rows are sorted by is in common; what it is made of is not."""
+def test_a_column_within_a_sort_expression_is_doubtful_after_a_limit(rows):
+    """Rows with the same value of the expression may differ in the column."""
     frame = rows.select("txt", "page").orderBy(F.expr("'abc' LIKE txt")).limit(3)
     assert all(doubtful(frame))

@@ -1,4 +1,4 @@
-"""Which columns are sure to be the same when a task is run again; what is not known is doubted."""
+"""The columns of many plans that are deterministic across task retries."""
 
 import pytest
 from pyspark.sql import Window
@@ -27,7 +27,7 @@ def files(spark, tmp_path_factory):
 
 
 def over(*order):
-    """A window of each page, in some order."""
+    """A window for each page, in some order."""
     return Window.partitionBy("page").orderBy(*order)
 
 
@@ -37,7 +37,7 @@ def by_page(f, *results):
 
 
 def python(f):
-    """A column made by Python, and one that is not."""
+    """A column that a Python function computes, and one from the files."""
     return f.select("id", F.udf(lambda n: n, "long")("id").alias("made"))
 
 
@@ -146,7 +146,7 @@ CASES = {
             )
         ),
     ),
-    # Steps that pick one row of several: what they pick it by is sure.
+    # Steps that keep one row of several: the columns that decide are deterministic.
     "duplicates": ({"page"}, lambda f: f.dropDuplicates(["page"])),
     "duplicates, then more": (
         {"page", "twice", "at"},
@@ -176,7 +176,8 @@ CASES = {
         set(),
         lambda f: f.withColumn("n", F.row_number().over(over("at"))).where("n = 1 AND id > 3"),
     ),
-    "first of a sorted frame": ({"part", "id"}, lambda f: f.orderBy("part", "id").limit(3)),
+    "first of a sorted frame": ({"price", "id"}, lambda f: f.orderBy("price", "id").limit(3)),
+    "first by a double": ({"id"}, lambda f: f.orderBy("part", "id").limit(3)),
     "limit": (set(), lambda f: f.limit(3)),
     "limit, then shuffled": (set(), lambda f: f.limit(3).repartition(2).select("id", "page")),
     "offset": (set(), lambda f: f.offset(3)),
@@ -224,11 +225,11 @@ CASES = {
             f.withColumn("lag", F.lag("id").over(over("part")))
             .withColumn("first", F.first("id").over(over("part")))
             .withColumn("rows", F.sum("id").over(over("part").rowsBetween(-1, 0)))
-            .withColumn("fractions", F.sum("part").over(Window.partitionBy("page")))
+            .withColumn("doubles", F.sum("part").over(Window.partitionBy("page")))
             .withColumn("fourth", F.ntile(4).over(over("part")))
         ),
     ),
-    "numbered behind a shuffle": (
+    "numbered after a shuffle": (
         {"id"},
         lambda f: f.repartition(2).select(
             "id",
@@ -240,9 +241,9 @@ CASES = {
             (F.rand(2) * 3).cast("int"),
         ),
     ),
-    # Rows that may be missing, each for itself: their own values are sure, sums of them are not.
-    "sample behind a shuffle": (ALL, lambda f: f.repartition(2).sample(0.5, seed=1)),
-    "filtered by chance": (
+    # Rows that may be missing independently: their values are deterministic, sums are not.
+    "sample after a shuffle": (ALL, lambda f: f.repartition(2).sample(0.5, seed=1)),
+    "filtered at random": (
         {"page"},
         lambda f: f.repartition(2).where(F.rand(1) < 0.5).groupBy("page").count(),
     ),
@@ -252,7 +253,7 @@ CASES = {
             f.repartition(2).where(F.rand(1) < 0.5).selectExpr("page", "at"), "page", "left"
         ),
     ),
-    # Whatever is not known.
+    # Unknown steps and functions.
     "python": ({"id"}, python),
     "filtered by python": ({"id"}, lambda f: python(f).where("made > 3")),
     "grouped by python": (set(), lambda f: python(f).groupBy("made").count()),
@@ -270,7 +271,7 @@ CASES = {
         set(),
         lambda f: f.groupBy("page").applyInArrow(lambda table: table, f.schema),
     ),
-    "union with the unknown": (
+    "union with unknown rows": (
         set(),
         lambda f: f.union(f.mapInArrow(lambda batches: batches, f.schema)),
     ),
@@ -278,26 +279,26 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_sure_columns(files, case):
-    """For many plans, the columns that a second run of a task repeats, and no others."""
-    sure, make = CASES[case]
+def test_deterministic_columns(files, case):
+    """The analysis finds the deterministic columns of a plan, and no others."""
+    deterministic, make = CASES[case]
     frame = make(files)
     doubts = repeated(frame).doubts
-    assert sure == {name for name in frame.columns if name not in doubts}
+    assert deterministic == {name for name in frame.columns if name not in doubts}
 
 
-def test_doubts_say_why(files):
-    """They tell what is made by chance or by order from what nobody knows."""
+def test_a_doubt_has_a_reason(files):
+    """The reason is randomness, the order of rows or an unknown origin."""
     shuffled = files.repartition(2).select(F.monotonically_increasing_id().alias("n"))
     assert repeated(shuffled).doubts["n"].kind is Kind.RANDOM
     assert repeated(python(files)).doubts["made"].kind is Kind.UNKNOWN
     sums = repeated(by_page(files, F.sum("part").alias("s"), F.first("id").alias("f"))).doubts
-    assert ("sum() of fractions", Kind.ORDER) == (sums["s"].why, sums["s"].kind)
+    assert ("sum() of floating-point numbers", Kind.ORDER) == (sums["s"].why, sums["s"].kind)
     assert ("first()", Kind.ORDER) == (sums["f"].why, sums["f"].kind)
 
 
 @pytest.mark.parametrize(
-    ("sure", "make"),
+    ("deterministic", "make"),
     [
         (ALL, lambda s: s),
         (ALL, lambda s: s.repartition(2)),
@@ -327,8 +328,9 @@ def test_doubts_say_why(files):
         ),
     ],
 )  # fmt: skip
-def test_streams(spark, files, tmp_path, sure, make):
-    """The same of steps that keep state."""
+def test_deterministic_columns_of_streams(spark, files, tmp_path, deterministic, make):
+    """Steps that keep state are analyzed as well."""
     frame = make(spark.readStream.schema(files.schema).parquet(str(tmp_path)))
     doubts = repeated(frame).doubts
-    assert sure == {name for name in frame.columns if name not in doubts} - {"then"}
+    found = {name for name in frame.columns if name not in doubts}
+    assert deterministic == found - {"then"}

@@ -1,4 +1,4 @@
-"""Which frames have their rows in the same order when a task is run again."""
+"""Frames whose rows arrive in the same order after a task retry."""
 
 import pytest
 from pyspark.sql import functions as F
@@ -35,13 +35,13 @@ def files(spark, tmp_path_factory):
         (False, lambda f: f.where("id IN (SELECT max(id) FROM range(3))")),
     ],
 )
-def test_order(files, repeats, make):
-    """Straight from files, row by row; what is not known is not trusted."""
+def test_only_rows_that_come_directly_from_files_repeat_their_order(files, repeats, make):
+    """Filters and computations row by row keep the order; other and unknown steps do not."""
     assert repeats == repeats_its_order(make(files))
 
 
 def test_a_cached_frame_stays_cached(files):
-    """To look at a plan changes nothing."""
+    """The analysis of a plan does not uncache the frame."""
     cached = files.repartition(2).cache()
     try:
         repeats_its_order(cached)
@@ -50,8 +50,8 @@ def test_a_cached_frame_stays_cached(files):
         cached.unpersist()
 
 
-def test_what_is_cached_may_be_computed_again(files):
-    """A lost block of a cache may come from elsewhere, in another order."""
+def test_a_cached_frame_does_not_repeat_its_order(files):
+    """Spark may compute a lost block again, with its rows in another order."""
     cached = files.repartition(2).cache()
     try:
         assert not repeats_its_order(cached)

@@ -1,4 +1,4 @@
-"""Plans as text: what is not known, or cannot be read, is never trusted."""
+"""Unknown steps, unknown functions and plans that cannot be parsed make columns doubtful."""
 
 import re
 
@@ -13,7 +13,7 @@ from steelyard.spark.retries.steps import STEPS
 
 
 def text_of(lines):
-    """What EXPLAIN shows of a plan."""
+    """The text of EXPLAIN for a plan."""
     plan = "\n".join(lines)
     return (
         f"== Analyzed Logical Plan ==\nid: bigint\n{plan}\n"
@@ -21,8 +21,8 @@ def text_of(lines):
     )
 
 
-def sure_of(lines):
-    """The numbers of the columns that are sure; None if it cannot be read."""
+def deterministic(lines):
+    """The numbers of the deterministic columns; None if the plan cannot be parsed."""
     plan = analyzed_plan(text_of(lines))
     rows = None if plan is None else Lineage().rows(plan)
     if rows is None or rows.ids is None:
@@ -34,21 +34,21 @@ names = st.from_regex(r"[A-Z][A-Za-z]{2,20}", fullmatch=True)
 
 
 @given(names.filter(lambda name: name not in {*STEPS, *SOURCES}))
-def test_steps_that_are_not_known_are_never_trusted(name):
-    """Whatever stands above them, they make everything doubtful."""
+def test_unknown_steps_make_all_columns_doubtful(name):
+    """Known steps after an unknown one do not remove the doubt."""
     below = ["Project [id#1L, upper(page#2) AS page#3]", f"+- {name} [id#1L, page#2], true"]
-    assert sure_of([*below, "   +- Relation [id#1L,page#2] parquet"]) == set()
-    assert sure_of(below) == set()
+    assert deterministic([*below, "   +- Relation [id#1L,page#2] parquet"]) == set()
+    assert deterministic(below) == set()
     known_below = ["Project [id#1L]", "+- Filter isnotnull(id#1L)"]
-    assert sure_of([*known_below, "   +- Relation [id#1L,page#2] parquet"]) == {1}
+    assert deterministic([*known_below, "   +- Relation [id#1L,page#2] parquet"]) == {1}
 
 
 @given(st.from_regex(r"[a-z][a-z_]{2,20}", fullmatch=True))
-def test_functions_that_are_not_known_are_never_trusted(name):
-    """What they make is doubtful, and the columns beside it are not."""
+def test_the_result_of_an_unknown_function_is_doubtful(name):
+    """The other columns of the step stay deterministic."""
     lines = [f"Project [id#1L, {name}(page#2) AS made#3]", "+- Relation [id#1L,page#2] parquet"]
     trusted = known.FUNCTIONS | known.BY_POSITION
-    assert sure_of(lines) == ({1, 3} if name in trusted else {1})
+    assert deterministic(lines) == ({1, 3} if name in trusted else {1})
 
 
 @pytest.mark.parametrize(
@@ -65,20 +65,20 @@ def test_functions_that_are_not_known_are_never_trusted(name):
         [],
     ],
 )
-def test_what_cannot_be_read_is_never_trusted(lines):
-    """Texts that are cut, or that nobody foresaw."""
-    assert not sure_of(lines)
+def test_a_plan_that_cannot_be_parsed_is_doubtful(lines):
+    """Its text is incomplete or malformed."""
+    assert not deterministic(lines)
 
 
-def test_a_text_that_is_cut_is_not_read():
-    """The physical plan comes last: without it something is missing."""
+def test_an_incomplete_text_is_not_parsed():
+    """The physical plan is the last part; a text without it is incomplete."""
     text = text_of(["Relation [id#1L] parquet"])
     assert analyzed_plan(text) is not None
     assert analyzed_plan(text.partition("== Physical")[0]) is None
 
 
-def test_no_function_is_known_in_two_ways():
-    """A name has one meaning."""
+def test_each_known_function_is_in_one_set():
+    """Names are lower-case identifiers."""
     kinds = [known.FUNCTIONS, known.GENERATORS, known.AGGREGATES, known.RANKS]
     kinds += [known.BY_ORDER, known.BY_POSITION]
     names = [name for kind in kinds for name in kind]
@@ -86,8 +86,8 @@ def test_no_function_is_known_in_two_ways():
     assert all(re.fullmatch(r"[a-z][a-z0-9_]*", name) for name in names)
 
 
-def test_a_tree_of_steps():
-    """Children and subqueries are told apart by how far they are to the right."""
+def test_indentation_distinguishes_children_from_subqueries():
+    """A subquery is indented by one more level than a child."""
     plan = analyzed_plan(
         text_of(
             [

@@ -94,7 +94,7 @@ def test_unsupported_streams_and_results_are_refused(spark, stream, tmp_path):
     with pytest.raises(ValueError, match="only for streams directly from files or Kafka"):
         group(stream.repartition(2), tmp_path, routing=sy.schemes.named("porc"))
     drawn = stream.repartition(2).withColumn("drawn", F.rand())
-    with pytest.raises(ValueError, match=r"column 'drawn' comes from rand\(\) behind a shuffle"):
+    with pytest.raises(ValueError, match=r"column 'drawn' comes from rand\(\) after a shuffle"):
         group(drawn, tmp_path, salt=["drawn"])
     periodic = group(stream, tmp_path, sy.Delegated(period=2))
     with pytest.raises(ValueError, match="`window` and `period` have no meaning"):

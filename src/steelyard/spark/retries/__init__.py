@@ -1,15 +1,19 @@
-"""What is the same when Spark runs a task again: which values, and whether their order.
+"""Find out which columns of a frame, and whether its order, are deterministic across task retries.
 
-plan_text.py         the text of EXPLAIN becomes a tree of steps
-known_functions.py   what Spark's functions return when a task is run again
-column_types.py      types within a plan, and which have equal values that differ
-rows.py              what is known of rows and of the values in them
-traced_step.py       a step with what is known of its inputs, and doubts about its expressions
-made_columns.py      steps that make columns row by row
-aggregates.py        steps that make values of many rows
-kept_rows.py         steps that leave rows out or order them anew
-combined_rows.py     steps with several inputs
-steps.py             by the name of a step: what follows from it
-lineage.py           from the sources of a frame, step by step, to its columns
-repeated.py          what a frame's plan allows: which columns repeat, and whether their order does
+A value is deterministic if a retry of its task computes the same value again. A value is doubtful
+if a retry may compute another value.
+
+plan_text.py         parse the text of EXPLAIN into a tree of steps
+plan_facts.py        take literals, column numbers and types from the plan itself, not from its text
+known_functions.py   list Spark's functions by their behavior across task retries
+column_types.py      find the types of columns, and types whose equal values may differ in bytes
+rows.py              describe the rows of a step, and doubts about their values
+traced_step.py       combine a step with its inputs, and find doubts about its expressions
+made_columns.py      handle steps that compute columns row by row
+aggregates.py        handle steps that compute values of many rows
+kept_rows.py         handle steps that drop or reorder rows
+combined_rows.py     handle steps with several inputs
+steps.py             map the name of a step to the function that handles it
+lineage.py           follow the columns of a plan, step by step, from its sources to its result
+repeated.py          report the doubtful columns of a frame, and whether its rows keep their order
 """

@@ -1,7 +1,7 @@
-"""Steps that make values of many rows: what is known of aggregates and windows.
+"""Steps that compute values of many rows: aggregates and windows.
 
-What is known of the inputs of a step enters; what is known of its result leaves. A value is sure if
-its aggregate does not depend on the order of the rows.
+A step with its inputs enters; the rows that it gives leave. A value is deterministic if its
+aggregate does not depend on the order of rows.
 """
 
 import re
@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pyspark.sql.types import DecimalType, DoubleType, FloatType
 
-from steelyard.spark.retries.column_types import may_tie
+from steelyard.spark.retries.column_types import exact_columns, may_tie
 from steelyard.spark.retries.known_functions import AGGREGATES, RANKS
 from steelyard.spark.retries.made_columns import projected
 from steelyard.spark.retries.plan_text import COLUMN_NUMBER, Item, items_of, lists_in, plain_columns
@@ -21,14 +21,17 @@ _SUM = re.compile(r"sum\(.*\)(?: FILTER \(WHERE .*\))?")
 _WHOLE_FRAME = re.compile(
     r"specifiedwindowframe\((RangeFrame|RowFrame, unboundedpreceding\$\(\), unboundedfollowing)"
 )
-"""Frames that take rows of equal order together."""
+"""Window frames that contain either all or none of the rows that are equal in the order."""
 
 
 _FRAME = re.compile(r"(?:specifiedwindowframe|unbounded\w+\$|currentrow\$)\(")
 
 
 def after_aggregate(traced: TracedStep) -> Rows | None:
-    """Follow keys of groups, which are as sure as before, and aggregates of their rows."""
+    """Return the keys of groups and the aggregates of their rows.
+
+    A key has the same doubt as before. Spark normalizes keys: it shows -0.0 as 0.0.
+    """
     lists = lists_in(traced.step.text)
     if not lists or len(lists) > 2:
         return None
@@ -36,44 +39,45 @@ def after_aggregate(traced: TracedStep) -> Rows | None:
     if items is None:
         return None
     groups = traced.doubt(", ".join(lists[0])) if len(lists) == 2 else None
-    made = projected(traced, items, lambda item: _aggregated(traced, item, groups))
-    return made.shuffled(by=groups)
+    result = projected(traced, items, lambda item: _aggregated(traced, item, groups))
+    return result.shuffled(by=groups)
 
 
 def _aggregated(traced: TracedStep, item: Item, groups: Doubt | None = None) -> Doubt | None:
-    """The doubt about what is made of the rows of a group: a key of theirs, or an aggregate."""
+    """Return the doubt about a key of a group or an aggregate of its rows."""
     doubt = traced.doubt(item.expression)
     if doubt is None:
-        return None  # made of keys alone
+        return None  # computed from keys alone
     if groups is not None or traced.rows.varies is Varies.TOGETHER:
-        return Doubt("an aggregate of rows that may be others", among=frozenset())
+        return Doubt("an aggregate of rows that may differ", common=frozenset())
     more = AGGREGATES
     if _SUM.fullmatch(item.expression):
-        kind = traced.kinds.get(item.id)
-        is_decimal = isinstance(kind, DecimalType) and kind.precision < 38
-        if isinstance(kind, FloatType | DoubleType):
-            return Doubt("sum() of fractions", Kind.ORDER)
+        data_type = traced.types.get(item.id)
+        is_decimal = isinstance(data_type, DecimalType) and data_type.precision < 38
+        if isinstance(data_type, FloatType | DoubleType):
+            return Doubt("sum() of floating-point numbers", Kind.ORDER)
         if item.is_long or is_decimal:
             more |= {"sum"}
     doubt = traced.doubt(item.expression, more)
-    if doubt is None and may_tie(item, traced.kinds):
-        return Doubt("min() or max() of values that may be equal and differ", Kind.ORDER)
+    if doubt is None and may_tie(item, traced.types):
+        return Doubt("min() or max() of a type whose equal values may differ", Kind.ORDER)
     if doubt is None and traced.rows.varies is not Varies.NOT:
-        return Doubt("an aggregate of rows that may be others")
+        return Doubt("an aggregate of rows that may differ")
     return doubt
 
 
 def after_window(traced: TracedStep) -> Rows | None:
-    """Add columns that are made over windows, and keep the others."""
+    """Return the rows with the columns that are computed over windows."""
     lists = lists_in(traced.step.text)
     if not lists or len(lists) > 3:
         return None
     items = items_of(lists[0])
     if items is None or traced.rows.ids is None:
         return None
-    belongs = frozenset().union(*map(plain_columns, lists[1:]))
-    about = traced.rows.about(belongs)
-    ranked = belongs if about is None and traced.rows.varies is Varies.NOT else frozenset[int]()
+    keys = [part for parts in lists[1:] for part in parts]
+    about_keys = traced.rows.about(plain_columns(keys))
+    is_deterministic = about_keys is None and traced.rows.varies is Varies.NOT
+    ranked = exact_columns(keys, traced.types) if is_deterministic else frozenset[int]()
     doubts = {item.id: _over_window(traced, item, ranked) for item in items}
     return replace(
         traced.rows,
@@ -86,17 +90,18 @@ def after_window(traced: TracedStep) -> Rows | None:
 
 
 def _over_window(traced: TracedStep, item: Item, ranked: frozenset[int]) -> Doubt | None:
+    """Return the doubt about a window column; rows of equal rank have the same `ranked` columns."""
     function, found, window = item.expression.rpartition(" windowspecdefinition")
     name = function.partition("(")[0].lower()
     if not found:
-        return Doubt("a window", among=frozenset())
+        return Doubt("a window", common=frozenset())
     spec = re.sub(r"\w+\$?\(", "(", window)
     if name == "row_number":
         return Doubt("row_number()", Kind.ORDER, ranked)
     is_whole = name in RANKS or _WHOLE_FRAME.search(window) is not None
     doubt = _aggregated(traced, replace(item, expression=function)) if name not in RANKS else None
     doubt = doubt or traced.rows.about({int(n) for n in COLUMN_NUMBER.findall(function + spec)})
-    doubt = doubt or traced.doubt(_FRAME.sub("(", window)) or traced.unread_doubt(item)
+    doubt = doubt or traced.doubt(_FRAME.sub("(", window)) or traced.ambiguous_doubt(item)
     if doubt is None and is_whole and traced.rows.varies is Varies.NOT:
         return None
     return Doubt(f"{name}()", Kind.ORDER, frozenset())

@@ -1,7 +1,7 @@
-"""The types of columns within a plan, and which of them have equal values that differ.
+"""The types of columns within a plan, and the types whose equal values may differ in bytes.
 
-The types of a frame's columns enter; those of the columns leave that its columns are copies of.
-EXPLAIN itself shows types only where a value is cast or is a long.
+The types of some columns enter; the types of the columns that they are copied from leave. EXPLAIN
+itself shows a type only where a value is cast or is a long.
 """
 
 import re
@@ -25,7 +25,7 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from steelyard.spark.retries.plan_text import Item, Step, items_of, lists_in
+from steelyard.spark.retries.plan_text import Item, Step, items_of, lists_in, plain_columns
 
 _EXACT = (
     BinaryType,
@@ -55,39 +55,57 @@ _COPY = re.compile(r"(?:(?:min|max)\()?[^#()]*#(\d+)L?(?:-T\d+ms)?\)?")
 """An expression that has the type of its only column."""
 
 
-def has_ties(kind: DataType) -> bool:
-    """True if values of a type may compare as equal and differ, as 0.0 and -0.0 do.
+def has_ties(data_type: DataType) -> bool:
+    """Return True if values of a type may compare as equal and differ in bytes, as 0.0 and -0.0 do.
 
     >>> from pyspark.sql.types import DoubleType
     >>> has_ties(DecimalType(10, 2)), has_ties(DoubleType()), has_ties(ArrayType(DoubleType()))
     (False, True, True)
     """
-    if isinstance(kind, ArrayType):
-        return has_ties(kind.elementType)
-    if isinstance(kind, StructType):
-        return any(has_ties(field.dataType) for field in kind.fields)
-    if isinstance(kind, StringType):
-        return getattr(kind, "collation", "UTF8_BINARY") != "UTF8_BINARY"
-    return not isinstance(kind, _EXACT)
+    if isinstance(data_type, ArrayType):
+        return has_ties(data_type.elementType)
+    if isinstance(data_type, StructType):
+        return any(has_ties(field.dataType) for field in data_type.fields)
+    if isinstance(data_type, StringType):
+        return getattr(data_type, "collation", "UTF8_BINARY") != "UTF8_BINARY"
+    return not isinstance(data_type, _EXACT)
 
 
-def may_tie(item: Item, kinds: Mapping[int, DataType]) -> bool:
-    """True unless every min and max in an expression is of a type without ties."""
+def may_tie(item: Item, types: Mapping[int, DataType]) -> bool:
+    """Return False if every min and max in an expression is known to be of a type without ties."""
     if _EXTREME.fullmatch(item.expression):
         if item.is_long:
             return False
-        if item.id in kinds:
-            return has_ties(kinds[item.id])
+        if item.id in types:
+            return has_ties(types[item.id])
     exact = len(_OF_CAST.findall(item.expression))
     for number, long in _OF_COLUMN.findall(item.expression):
-        kind = kinds.get(int(number))
-        exact += bool(long) or (kind is not None and not has_ties(kind))
+        data_type = types.get(int(number))
+        exact += bool(long) or (data_type is not None and not has_ties(data_type))
     return exact < len(_CALL.findall(item.expression))
 
 
-def types_within(plan: Step, kinds: Mapping[int, DataType]) -> dict[int, DataType]:
-    """Types of the columns of a plan, from those of its result."""
-    found = dict(kinds)
+def exact_columns(parts: Sequence[str], types: Mapping[int, DataType]) -> frozenset[int]:
+    """Return the sort keys or partition keys of a step whose types have no ties.
+
+    A key of another type may have values that are equal and differ, as 0.0 and -0.0 do. The order
+    in which such rows arrive decides which of them a limit or `row_number` keeps.
+
+    >>> from pyspark.sql.types import DoubleType
+    >>> types = {1: StringType(), 2: DoubleType()}
+    >>> sorted(exact_columns(["a#1", "b#2 ASC NULLS FIRST", "c#3L", "d#4"], types))
+    [1, 3]
+    """
+    return frozenset(
+        number
+        for number, is_long in plain_columns(parts).items()
+        if is_long or (number in types and not has_ties(types[number]))
+    )
+
+
+def types_within(plan: Step, types: Mapping[int, DataType]) -> dict[int, DataType]:
+    """Return the types of more columns of a plan, derived from the types of some columns."""
+    found = dict(types)
     for step in _downward(plan):
         for number, other in _same_types(step):
             if number in found:
@@ -96,13 +114,17 @@ def types_within(plan: Step, kinds: Mapping[int, DataType]) -> dict[int, DataTyp
 
 
 def _downward(step: Step) -> Iterator[Step]:
+    """Yield a step and then the steps before it."""
     yield step
     for child in step.children:
         yield from _downward(child)
 
 
 def _same_types(step: Step) -> Iterator[tuple[int, int]]:
-    """Pairs of columns, the first one made of the second or in its place in a union."""
+    """Yield pairs of columns that have the same type.
+
+    The first column of a pair is a copy of the second one, or both have the same place in a union.
+    """
     for item in _items(step):
         copied = _COPY.fullmatch(item.expression)
         if copied is not None:

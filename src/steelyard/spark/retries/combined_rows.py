@@ -1,6 +1,6 @@
-"""Steps with several inputs: what is known of joins, unions and comparisons of sets.
+"""Steps with several inputs: joins, unions, intersections and differences.
 
-What is known of the inputs of a step enters; what is known of its result leaves.
+A step with its inputs enters; the rows that it gives leave.
 """
 
 import re
@@ -14,7 +14,11 @@ _HINT = re.compile(r"(?:left|right)Hint=\(strategy=\w+\)")
 
 
 def after_join(traced: TracedStep) -> Rows | None:
-    """Doubt all columns if the condition is doubted or other rows may take the place of some."""
+    """Return the rows of a join.
+
+    All columns are doubtful if the condition is doubtful, or if an input may replace rows by
+    other rows.
+    """
     how, *rest = parts_of(traced.step.text) or [""]
     left, right = traced.inputs
     condition = ", ".join(part for part in rest if not _HINT.fullmatch(part))
@@ -23,14 +27,14 @@ def after_join(traced: TracedStep) -> Rows | None:
     together = next((r for r in traced.inputs if r.varies is Varies.TOGETHER), None)
     if doubt is not None or together is not None:
         return replace(
-            both.doubted(doubt or Doubt("a join with rows that may be others")),
+            both.doubted(doubt or Doubt("a join with rows that may differ")),
             varies=Varies.TOGETHER,
         )
     if how in ("LeftSemi", "LeftAnti"):
         return replace(left, varies=both.varies, ordered=False)
     if how not in ("Inner", "Cross", "LeftOuter", "RightOuter", "FullOuter"):
         return None
-    # A row whose partner may be missing has nulls in its place.
+    # If the matching row is missing, an outer join gives nulls.
     missing = Doubt("an outer join with rows that may be missing")
     doubts = dict(both.doubts)
     for side, outer in ((left, ("RightOuter", "FullOuter")), (right, ("LeftOuter", "FullOuter"))):
@@ -40,7 +44,7 @@ def after_join(traced: TracedStep) -> Rows | None:
 
 
 def after_union(traced: TracedStep) -> Rows | None:
-    """Doubt a column if it is doubted in any input."""
+    """Return the rows of all inputs; a column is doubtful if it is doubtful in any input."""
     first, *others = traced.inputs
     if not others or any(rows.ids is None for rows in traced.inputs):
         return _of_ranges(traced)
@@ -62,17 +66,19 @@ def after_union(traced: TracedStep) -> Rows | None:
 
 
 def _of_ranges(traced: TracedStep) -> Rows | None:
-    """Ranges do not tell their numbers, and have nothing that could differ."""
-    is_sure = bool(traced.inputs) and all(
+    """Return the rows of a union of ranges, which have no column numbers, or None."""
+    is_deterministic = bool(traced.inputs) and all(
         rows.others is None and not rows.doubts and rows.varies is Varies.NOT
         for rows in traced.inputs
     )
-    return replace(traced.rows, ordered=all(r.ordered for r in traced.inputs)) if is_sure else None
+    if not is_deterministic:
+        return None
+    return replace(traced.rows, ordered=all(rows.ordered for rows in traced.inputs))
 
 
 def after_compare_sets(traced: TracedStep) -> Rows | None:
-    """Doubt all columns unless both sets of rows are sure."""
-    if not all(rows.are_sure for rows in traced.inputs):
-        doubted = traced.rows.doubted(Doubt("a comparison with rows that may be others"))
+    """Return the rows of an intersection or difference; both inputs must be deterministic."""
+    if not all(rows.are_deterministic for rows in traced.inputs):
+        doubted = traced.rows.doubted(Doubt("a comparison with rows that may differ"))
         return replace(doubted, varies=Varies.TOGETHER)
     return traced.rows.shuffled()

@@ -1,49 +1,44 @@
-"""Steps that leave rows out or order them anew: what is known of the rows that stay.
+"""Steps that drop or reorder rows.
 
-What is known of the inputs of a step enters; what is known of its result leaves. Where the order of
-rows decides which ones stay, those columns are sure that they have in common with the others.
+A step with its inputs enters; the rows that it gives leave. Where the order of rows decides which
+of them are kept, only the columns that all candidates have in common are deterministic.
 """
 
 from dataclasses import replace
 
-from steelyard.spark.retries.plan_text import (
-    COLUMN_NUMBER,
-    items_of,
-    lists_in,
-    parts_of,
-    plain_columns,
-)
+from steelyard.spark.retries.column_types import exact_columns
+from steelyard.spark.retries.plan_text import COLUMN_NUMBER, items_of, lists_in, parts_of
 from steelyard.spark.retries.rows import UNSEEN, Doubt, Kind, Rows, Varies, worst
 from steelyard.spark.retries.traced_step import TracedStep
 
 
 def after_filter(traced: TracedStep) -> Rows | None:
-    """Doubt which rows stay if the condition is doubted.
+    """Return the rows that a filter keeps; a doubtful condition makes the kept rows doubtful.
 
-    If the condition is about a rank alone, the columns that the rank belongs to stay sure.
+    If the condition uses only a rank, the common columns of the rank stay deterministic.
     """
     doubts = traced.doubts(traced.step.text)
     doubt = worst(doubts)
     if doubt is None:
         return traced.rows
-    if doubt.among is None:
+    if doubt.common is None:
         return replace(traced.rows, varies=max(traced.rows.varies, Varies.ALONE), ordered=False)
-    # Which row has a rank is not sure. What all those have in common that may have it is.
+    # Another row may have the rank after a retry, but it has the same common columns.
     numbers = {int(number) for number in COLUMN_NUMBER.findall(traced.step.text)}
     others = {number for number in numbers if traced.rows.doubt(number) is None}
-    is_sure = len(doubts) == 1 and others <= doubt.among
-    return _kept_by_order(traced.rows, doubt, doubt.among if is_sure else frozenset())
+    is_deterministic = len(doubts) == 1 and others <= doubt.common
+    return _kept_by_order(traced.rows, doubt, doubt.common if is_deterministic else frozenset())
 
 
 def _kept_by_order(rows: Rows, doubt: Doubt, common: frozenset[int]) -> Rows:
-    """Some rows are left out, and only these columns of those that stay are sure."""
-    is_sure = bool(common) and rows.varies is Varies.NOT and rows.about(common) is None
-    kept = rows.doubted(replace(doubt, among=None), common if is_sure else ())
-    return replace(kept, varies=Varies.NOT if is_sure else Varies.TOGETHER)
+    """Return the rows after some were dropped; only their common columns are deterministic."""
+    is_deterministic = bool(common) and rows.varies is Varies.NOT and rows.about(common) is None
+    kept = rows.doubted(replace(doubt, common=None), common if is_deterministic else ())
+    return replace(kept, varies=Varies.NOT if is_deterministic else Varies.TOGETHER)
 
 
 def after_deduplicate(traced: TracedStep) -> Rows | None:
-    """Doubt all columns except those by which rows are alike."""
+    """Return one row for each key; all columns except the key are doubtful."""
     lists = lists_in(traced.step.text)
     if not lists or len(lists) != 1:
         return None
@@ -51,23 +46,23 @@ def after_deduplicate(traced: TracedStep) -> Rows | None:
     if keys is None or not all(map(traced.rows.has, keys)):
         return None
     numbers = {item.id for item in keys}
-    doubt = Doubt("dropDuplicates, which keeps any row of those that are alike", Kind.ORDER)
-    kept = traced.rows.doubted(doubt, but=numbers)
+    doubt = Doubt("dropDuplicates, which keeps any one of the duplicates", Kind.ORDER)
+    kept = traced.rows.doubted(doubt, except_for=numbers)
     return kept.shuffled(by=traced.rows.about(numbers))
 
 
 def after_distinct(traced: TracedStep) -> Rows | None:
-    """Give up the order; doubt which rows are there if any column is doubted."""
+    """Return the distinct rows, in any order; a doubtful column makes the rows doubtful."""
     return traced.rows.shuffled(by=_any_doubt(traced.rows))
 
 
 def after_sort(traced: TracedStep) -> Rows | None:
-    """Give up the order; doubt which rows are there if what sorts them is doubted."""
+    """Return the rows in any order; a doubtful sort key makes the rows doubtful."""
     return traced.rows.shuffled(by=traced.doubt(traced.step.text))
 
 
 def after_repartition(traced: TracedStep) -> Rows | None:
-    """Give up the order; doubt which rows are there if any column is doubted."""
+    """Return the rows in any order; a doubtful column makes the rows doubtful."""
     return traced.rows.shuffled(by=_any_doubt(traced.rows))
 
 
@@ -76,14 +71,14 @@ def _any_doubt(rows: Rows) -> Doubt | None:
 
 
 def after_sample(traced: TracedStep) -> Rows | None:
-    """Doubt which rows are there unless they come in the same order."""
+    """Return a sample, which is deterministic only if the input keeps its order."""
     if traced.rows.ordered:
         return traced.rows
     return replace(traced.rows, varies=max(traced.rows.varies, Varies.ALONE))
 
 
 def after_limit(traced: TracedStep) -> Rows | None:
-    """The first rows of a sorted frame have the same values to sort by; others nothing."""
+    """Return the first rows; if they are sorted, their sort keys without ties are deterministic."""
     child = traced.step.children[0]
     if child.name == "LocalLimit":
         child = child.children[0] if len(child.children) == 1 else child
@@ -91,15 +86,15 @@ def after_limit(traced: TracedStep) -> Rows | None:
     if child.name == "Sort":
         parts = parts_of(child.text)
         lists = lists_in(parts[0]) if parts and parts[-1] == "true" else None
-        common = plain_columns(lists[0]) if lists else common
+        common = exact_columns(lists[0], traced.types) if lists else common
     rows = traced.follow(child, traced.outer)
     return _kept_by_order(rows, Doubt("limit"), common)
 
 
 def after_watermark(traced: TracedStep) -> Rows | None:
-    """Late rows are left out behind it, by a time that must be sure."""
+    """Return the rows; later steps drop late rows, by a time that must be deterministic."""
     numbers = traced.step.numbers
     doubt = traced.rows.about(numbers) if numbers else UNSEEN
     if doubt is None:
         return traced.rows
-    return replace(traced.rows.doubted(replace(doubt, among=None)), varies=Varies.TOGETHER)
+    return replace(traced.rows.doubted(replace(doubt, common=None)), varies=Varies.TOGETHER)

@@ -1,7 +1,7 @@
-"""What Spark's functions give when a task is run again, by the names that EXPLAIN shows.
+"""Spark's functions by their behavior across task retries, under the names that EXPLAIN prints.
 
-They are those of Spark 4.1 to 4.3. A function that is in none of these sets is not known, and not
-trusted: those of users, those that other versions add, and some that are not worth a line.
+The sets cover Spark 4.1 to 4.3. The result of a function that is in none of these sets is doubtful.
+Such functions are those of users, those of other versions, and a few that are rarely used.
 """
 
 
@@ -60,7 +60,10 @@ FUNCTIONS = _words(
     zeroifnull zip_with
     """
 )
-"""The same value for the same values; also types that EXPLAIN writes as calls: `decimal(10,2)`."""
+"""Functions of one row that are deterministic.
+
+The set contains types that EXPLAIN prints as calls, such as `decimal(10,2)`.
+"""
 
 GENERATORS = _words(
     """
@@ -68,7 +71,7 @@ GENERATORS = _words(
     replicaterows stack variant_explode variant_explode_outer
     """
 )
-"""The same rows for the same values."""
+"""Functions that give the same rows for the same arguments."""
 
 AGGREGATES = _words(
     """
@@ -76,10 +79,13 @@ AGGREGATES = _words(
     min pivotfirst regr_count some
     """
 )
-"""The same value for the same rows in any order; so has a sum, if nothing is rounded."""
+"""Aggregates that give the same value for the same rows in any order.
+
+A sum does so too if nothing is rounded; the type of its result decides.
+"""
 
 RANKS = _words("cume_dist dense_rank percent_rank rank")
-"""Of a window: rows that are alike in its order get the same value."""
+"""Window functions that give the same value to all rows that are equal in the window's order."""
 
 BY_ORDER = _words(
     """
@@ -90,7 +96,7 @@ BY_ORDER = _words(
     stddev_samp string_agg try_avg try_sum var_pop var_samp variance
     """
 )
-"""The value depends on the order of rows, or on what is rounded on the way."""
+"""Functions whose value depends on the order of rows, some of them by rounding."""
 
 BY_POSITION = _words(
     """
@@ -98,4 +104,4 @@ BY_POSITION = _words(
     rand randn random randstr shuffle spark_partition_id uniform uuid
     """
 )
-"""The value depends on where in which partition a row is."""
+"""Functions whose value depends on the partition of a row or on its position there."""

@@ -1,7 +1,7 @@
-"""Which columns of a frame have the same values when a task is run again.
+"""Follow the columns of a plan from its sources to its result.
 
-The analyzed plan of a frame enters; for every column leaves whether its value is sure to be the
-same again, or the doubt about it. Steps and functions that are not known are doubted.
+The analyzed plan of a frame enters; the doubts about its columns leave. A column without a doubt
+is deterministic across task retries. Unknown steps and unknown functions cause doubts.
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql.types import DataType
 
 from steelyard.spark.retries.plan_text import Step, items_of, parts_of
-from steelyard.spark.retries.rows import Rows, given, unknown
+from steelyard.spark.retries.rows import Rows, deterministic_rows, unknown_rows
 from steelyard.spark.retries.steps import KEEP_ROWS, STEPS
 from steelyard.spark.retries.traced_step import TracedStep
 
@@ -34,31 +34,31 @@ _OF_TWO = {"Join", "Intersect", "Except"}
 _OF_MANY = {"Union", "WithCTE"}
 
 _BY_PLACE = {"Union", "WithCTE", "CTERelationDef", "Intersect", "Except", "Distinct"}
-"""Steps that know columns by their place, and may need all of them."""
+"""Steps that match columns by their place, and may need all of them."""
 
 _ONLY_MENTIONED = {"Project", "Aggregate", "Expand"}
-"""Steps that give no column that their text does not mention."""
+"""Steps that give only columns that their text mentions."""
 
 
 @dataclass
 class Lineage:
-    """Follows the columns of a plan from its sources to its result."""
+    """The rows of all steps of a plan."""
 
-    kinds: Mapping[int, DataType] = field(default_factory=dict)
-    """The types of columns, as far as they are known."""
+    types: Mapping[int, DataType] = field(default_factory=dict)
+    """The types of columns; a column of unknown type is missing."""
     find_rows: Callable[[tuple[int, ...]], Rows | None] = lambda _: None
-    """Finds out what is known of rows whose own plan is hidden, by the numbers of their columns."""
+    """Returns the rows with these column numbers if Spark hides their plan; None if unknown."""
     _used: frozenset[int] | None = None
-    """The columns that the steps behind the current one mention; None if all may be needed."""
+    """The columns that the steps after the current one mention; None if all may be needed."""
     _shared: dict[str, Rows] = field(default_factory=dict)
     """The results of common table expressions."""
 
     def rows(self, step: Step, outer: Rows | None = None) -> Rows:
-        """What a step gives; `outer` are the rows in whose subquery it is."""
-        if step.name in SOURCES:
-            return self._source(step) if not step.children else unknown(f"the step {step.name}")
+        """Return the rows that a step gives; `outer` are the rows of the outer query, if any."""
+        if step.name in SOURCES and not step.children:
+            return self._source(step)
         if step.name not in STEPS or "(redacted)" in step.text:
-            return unknown(f"the step {step.name}")
+            return unknown_rows(f"the step {step.name}")
         used = self._used
         try:
             self._used = _used_before(step, used)
@@ -67,23 +67,25 @@ class Lineage:
             self._used = used
 
     def _followed(self, step: Step, outer: Rows | None, used: frozenset[int] | None) -> Rows:
-        """What a step gives that is known, from what the steps before it give."""
+        """Return the rows that a known step gives, from the rows of its inputs."""
         inputs = [self.rows(child, outer) for child in step.children]
         if len(inputs) != (2 if step.name in _OF_TWO else 1) and step.name not in _OF_MANY:
-            return unknown(f"the step {step.name}")
-        traced = TracedStep(step, inputs, outer, self.kinds, self.rows, used)
-        found = STEPS[step.name](traced) or unknown(f"the step {step.name}")
+            return unknown_rows(f"the step {step.name}")
+        traced = TracedStep(step, inputs, outer, self.types, self.rows, used)
+        found = STEPS[step.name](traced) or unknown_rows(f"the step {step.name}")
         if step.name == "CTERelationDef":
             self._shared[(parts_of(step.text) or [""])[0]] = found
-        return found if step.name in KEEP_ROWS else found.beyond()
+        return found if step.name in KEEP_ROWS else found.without_common()
 
     def _source(self, step: Step) -> Rows:
-        """A source gives the same rows again: Spark, too, relies on it. Some also in their order.
+        """Return the rows of a source, which a retry reads again; some sources keep their order.
+
+        Spark, too, relies on sources that give the same rows again.
 
         >>> Lineage().rows(Step("Relation", "[id#0L,page#1] parquet")).ordered
         True
         """
-        if step.name == "Range":  # does not tell the number of its column
+        if step.name == "Range":  # EXPLAIN does not print the number of its column
             return Rows(None, others=None, ordered=True)
         if step.name == "OneRowRelation":
             return Rows((), ordered=True)
@@ -92,36 +94,36 @@ class Lineage:
         start = step.text.find("[") if step.name in _LISTED_FIRST else step.text.rfind("[")
         stop = step.text.find("]", start)
         if start < 0 or stop < 0:
-            return unknown(f"the step {step.name}")
+            return unknown_rows(f"the step {step.name}")
         items = items_of(parts_of(step.text[start + 1 : stop]) or [])
         if items is None:
-            return unknown(f"the step {step.name}")
-        rows = given(items)
+            return unknown_rows(f"the step {step.name}")
+        rows = deterministic_rows(items)
         if step.name == "LogicalRDD":
             assert rows.ids is not None
-            return self.find_rows(rows.ids) or unknown("an RDD")
+            return self.find_rows(rows.ids) or unknown_rows("an RDD")
         is_file = step.name == "Relation" and step.text[stop + 1 :].strip() in _FILES
         is_stream = step.name in _STREAMS and _ORDERED_STREAM.search(step.text) is not None
         return replace(rows, ordered=is_file or is_stream or step.name == "LocalRelation")
 
     def _reference(self, step: Step) -> Rows:
-        """Columns of a common table expression under numbers of their own."""
+        """Return the rows of a common table expression, under new column numbers."""
         parts = parts_of(step.text) or [""]
         shared = self._shared.get(parts[0])
         lists = [part for part in parts if part.startswith("[")]
         items = items_of(parts_of(lists[0][1:-1]) or []) if lists else None
         if shared is None or shared.ids is None or not items or len(items) != len(shared.ids):
-            return unknown("a common table expression")
+            return unknown_rows("a common table expression")
         doubts = zip(items, map(shared.doubt, shared.ids), strict=True)
         return replace(
-            given(items),
+            deterministic_rows(items),
             doubts={item.id: doubt for item, doubt in doubts if doubt is not None},
             varies=shared.varies,
-        ).beyond()
+        ).without_common()
 
 
 def _used_before(step: Step, used: frozenset[int] | None) -> frozenset[int] | None:
-    """The columns that a step and those behind it mention, out of those that enter it."""
+    """Return the input columns of a step that the step or a later one mentions."""
     if step.name in _BY_PLACE:
         return None
     if step.name in _ONLY_MENTIONED:

@@ -1,7 +1,7 @@
-"""Steps that make columns row by row: what is known of the new columns.
+"""Steps that compute columns row by row.
 
-What is known of the inputs of a step enters; what is known of its result leaves. A value is sure if
-it is made by functions that are known from values that are sure.
+A step with its inputs enters; the rows that it gives leave. A new value is deterministic if
+deterministic functions compute it from deterministic values.
 """
 
 import re
@@ -10,17 +10,17 @@ from dataclasses import replace
 
 from steelyard.spark.retries.known_functions import GENERATORS
 from steelyard.spark.retries.plan_text import Item, items_of, lists_in, parts_of
-from steelyard.spark.retries.rows import UNSEEN, Doubt, Rows, Varies, given, worst
+from steelyard.spark.retries.rows import UNSEEN, Doubt, Rows, Varies, deterministic_rows, worst
 from steelyard.spark.retries.traced_step import TracedStep
 
 _PLAIN = re.compile(r"[^#(]*#(\d+)L?(?:-T\d+ms)?")
-"""A column and nothing else."""
+"""One column and nothing else."""
 
 
 def projected(
     traced: TracedStep, items: Sequence[Item], doubt_about: Callable[[Item], Doubt | None]
 ) -> Rows:
-    """New columns, and old ones that are only passed on."""
+    """Return rows with new columns, and with input columns that are passed on unchanged."""
     rows = traced.rows
     doubts = {}
     mixed = _mixed_up(traced, items, doubt_about)
@@ -30,26 +30,31 @@ def projected(
         else:
             doubt = _about_new(traced, item, doubt_about) or mixed
             if doubt is not None and not _PLAIN.fullmatch(item.expression):
-                doubt = doubt.beyond()
+                doubt = doubt.without_common()
         if doubt is not None:
             doubts[item.id] = doubt
     names = {item.id: rows.names.get(item.id, item.name) for item in items}
-    made = replace(
-        given(items), doubts=doubts, names=names, varies=rows.varies, ordered=rows.ordered
+    result = replace(
+        deterministic_rows(items),
+        doubts=doubts,
+        names=names,
+        varies=rows.varies,
+        ordered=rows.ordered,
     )
-    return _renamed(made, items)
+    return _renamed(result, items)
 
 
 def _about_new(
     traced: TracedStep, item: Item, doubt_about: Callable[[Item], Doubt | None]
 ) -> Doubt | None:
+    """Return the doubt about a column that the step computes."""
     if _is_not_new(traced, item):
         return traced.rows.others or UNSEEN
-    return doubt_about(item) or traced.unread_doubt(item)
+    return doubt_about(item) or traced.ambiguous_doubt(item)
 
 
 def _is_not_new(traced: TracedStep, item: Item) -> bool:
-    """It looks like a new column, and may be an old one of which nothing is known."""
+    """Return True if an apparent new column may be an input column of unknown origin."""
     is_unknown = traced.rows.ids is None and traced.rows.others is not None
     return is_unknown or not item.is_named or item.id in traced.step.numbers_below
 
@@ -57,9 +62,9 @@ def _is_not_new(traced: TracedStep, item: Item) -> bool:
 def _mixed_up(
     traced: TracedStep, items: Sequence[Item], doubt_about: Callable[[Item], Doubt | None]
 ) -> Doubt | None:
-    """A doubt about all new columns, if a literal may be the end of one and the start of another.
+    """Return a doubt about all new columns if a literal may split one of them into two.
 
-    Then there is a column too many: either it is not new, or no later step mentions it.
+    Such a split gives one column too many. That column is not new, or no later step mentions it.
     """
     new = [item for item in items if not traced.rows.has(item)]
     is_mixed = any(_is_not_new(traced, item) for item in new)
@@ -72,15 +77,15 @@ def _mixed_up(
 
 
 def _renamed(rows: Rows, items: Sequence[Item]) -> Rows:
-    """Ranks go with the columns that they belong to under their new numbers."""
+    """Return the rows with the common columns of ranks under their new numbers."""
     now: dict[int, int] = {}
     for item in items:
         found = _PLAIN.fullmatch(item.expression)
         if found is not None:
             now[int(found[1])] = item.id
     doubts = {
-        number: replace(doubt, among=frozenset(now[n] for n in doubt.among if n in now))
-        if doubt.among
+        number: replace(doubt, common=frozenset(now[n] for n in doubt.common if n in now))
+        if doubt.common
         else doubt
         for number, doubt in rows.doubts.items()
     }
@@ -88,7 +93,7 @@ def _renamed(rows: Rows, items: Sequence[Item]) -> Rows:
 
 
 def after_project(traced: TracedStep) -> Rows | None:
-    """Follow columns that are made of those of the same row."""
+    """Return the rows of a projection."""
     lists = lists_in(traced.step.text)
     items = items_of(lists[0]) if lists and len(lists) == 1 else None
     if items is None:
@@ -97,7 +102,7 @@ def after_project(traced: TracedStep) -> Rows | None:
 
 
 def after_generate(traced: TracedStep) -> Rows | None:
-    """Add the columns of rows that a function makes of each row."""
+    """Return the rows with the columns that a generator such as `explode` adds."""
     parts = parts_of(traced.step.text)
     if not parts or traced.rows.ids is None or not parts[-1].startswith("["):
         return None
@@ -105,20 +110,20 @@ def after_generate(traced: TracedStep) -> Rows | None:
     if items is None:
         return None
     doubt = traced.doubt(", ".join(parts[:-1]), GENERATORS)
-    new = given(items)
-    made = replace(
+    new = deterministic_rows(items)
+    result = replace(
         traced.rows,
         ids=traced.rows.ids + (new.ids or ()),
         names=dict(traced.rows.names) | dict(new.names),
     )
     if doubt is None:
-        return made
+        return result
     doubts = dict(traced.rows.doubts) | dict.fromkeys(new.names, doubt)
-    return replace(made, doubts=doubts, varies=max(made.varies, Varies.ALONE), ordered=False)
+    return replace(result, doubts=doubts, varies=max(result.varies, Varies.ALONE), ordered=False)
 
 
 def after_expand(traced: TracedStep) -> Rows | None:
-    """Every row several times, with other values of some columns each time."""
+    """Return the rows of a step that repeats each row with other values in some columns."""
     lists = lists_in(traced.step.text)
     items = items_of(lists[-1]) if lists and len(lists) == 2 else None
     if items is None or lists is None:
@@ -132,4 +137,4 @@ def after_expand(traced: TracedStep) -> Rows | None:
             doubt = traced.doubt(part)
             if doubt is not None:
                 doubts[item.id] = doubt
-    return replace(given(items), doubts=doubts, varies=traced.rows.varies)
+    return replace(deterministic_rows(items), doubts=doubts, varies=traced.rows.varies)

@@ -1,11 +1,11 @@
-"""The plan of a frame, read from the text of EXPLAIN.
+"""Parse the text of EXPLAIN.
 
-Text enters; a tree of steps leaves, with the expressions of each step still as text. What cannot be
-read is None: nobody may conclude anything from it.
+Text enters; a tree of steps leaves. The expressions of each step stay text. Text that cannot be
+parsed gives None, and its columns are doubtful.
 
-EXPLAIN prints string literals without quotes, and names without backticks. Either may contain
-brackets, commas, ` AS ` and `#12`. They only add text, and hide none: an expression that is cut too
-long is doubted too often, one that is cut too short is trusted too often.
+EXPLAIN prints string literals without quotes, and names without backticks. Both may contain
+brackets, commas and ` AS `, so the end of an expression is not always known. An expression that
+is cut too long may get a needless doubt. An expression that is cut too short may miss a doubt.
 """
 
 import re
@@ -31,12 +31,12 @@ _COMPLETE = re.compile(r"[^\s()\[\]{}]*\(|[^\s()\[\]{}#]+#\d+L?")
 _ORDER = re.compile(r" (?:ASC|DESC) NULLS (?:FIRST|LAST)$")
 
 CUT = re.compile(r"\.\.\. \d+ more fields")
-"""Where Spark leaves columns out."""
+"""The text that Spark prints in place of columns that it omits."""
 
 
 @dataclass
 class Step:
-    """A step of a plan, the steps before it, and the plans of the subqueries in it."""
+    """A step of a plan, with its input steps and the plans of its subqueries."""
 
     name: str
     text: str
@@ -45,12 +45,12 @@ class Step:
 
     @property
     def numbers(self) -> frozenset[int]:
-        """The numbers of all columns that its text mentions."""
+        """The numbers of all columns that the text of the step mentions."""
         return frozenset(map(int, COLUMN_NUMBER.findall(self.text)))
 
     @cached_property
     def numbers_below(self) -> frozenset[int]:
-        """The numbers that the steps before it mention."""
+        """The numbers of all columns that earlier steps mention."""
         return frozenset().union(*(below.numbers | below.numbers_below for below in self.children))
 
 
@@ -58,8 +58,8 @@ class Step:
 class Item:
     """A column that a step gives: an expression, its name and its number.
 
-    If there are several places where the name may begin, `expression` reaches to the last one and
-    `name` begins at the first one.
+    If the name may begin in several places, `expression` ends at the last of them, and `name`
+    begins at the first of them.
     """
 
     expression: str
@@ -67,22 +67,22 @@ class Item:
     id: int
     is_long: bool
     text: str
-    """All of it, without the number."""
+    """The whole text of the item, without the number."""
 
     @property
     def is_named(self) -> bool:
-        """True for `expression AS name`, false for a column that is passed on."""
+        """True for `expression AS name`; False for a column that is passed on unchanged."""
         return self.text != self.name
 
     @property
-    def unread(self) -> str:
-        """What is taken for a name although a part of the expression may be in it."""
-        behind = self.text[len(self.expression) + len(_AS) :] if self.is_named else ""
-        return behind if _AS in behind else ""
+    def ambiguous(self) -> str:
+        """The part of the text that may belong to the expression or to the name."""
+        rest = self.text[len(self.expression) + len(_AS) :] if self.is_named else ""
+        return rest if _AS in rest else ""
 
     @property
     def is_complete(self) -> bool:
-        """The expression is one column, one call or one pair of brackets."""
+        """True if the expression is one column, one call or one pair of brackets."""
         found = _COMPLETE.match(self.expression)
         if found is None:
             return False
@@ -92,22 +92,23 @@ class Item:
 
 
 def analyzed_plan(explained: str) -> Step | None:
-    """The plan as the user wrote it, with names resolved; None if the text is not all there."""
+    """Return the analyzed logical plan; None if the text is incomplete."""
     _, found, rest = explained.partition(_ANALYZED)
     plan, is_whole, rest = rest.partition(_OPTIMIZED)
     if not (found and is_whole and _PHYSICAL in rest):
         return None
     lines = [line for line in plan.splitlines() if line.strip()]
-    return _tree(lines[1:])  # the first one has the names and types of all columns
+    return _tree(lines[1:])  # the first line lists the names and types of all columns
 
 
 def physical_plan(explained: str) -> list[str]:
-    """The lines of the plan that runs."""
+    """Return the lines of the physical plan."""
     _, _, plan = explained.partition(_PHYSICAL)
     return [line for line in plan.splitlines() if line.strip()]
 
 
 def _tree(lines: Sequence[str]) -> Step | None:
+    """Return the root of the steps in these lines; None if they do not form one tree."""
     path: list[tuple[int, Step]] = []
     root: Step | None = None
     for line in lines:
@@ -129,7 +130,7 @@ def _tree(lines: Sequence[str]) -> Step | None:
 
 
 def lists_in(text: str) -> list[list[str]] | None:
-    """The parts of every list in brackets, of a text that consists of them; None if it does not.
+    """Split a text that consists of lists in brackets; None if it contains anything else.
 
     >>> lists_in("[a#1, f(b#2, c#3) AS d#4L], [a#1 ASC NULLS FIRST]")
     [['a#1', 'f(b#2, c#3) AS d#4L'], ['a#1 ASC NULLS FIRST']]
@@ -144,7 +145,7 @@ def lists_in(text: str) -> list[list[str]] | None:
 
 
 def parts_of(text: str) -> list[str] | None:
-    """What commas outside of all brackets separate; None if the brackets do not match.
+    """Split a text at the commas outside of brackets; None if the brackets do not match.
 
     >>> parts_of("Inner, (a#1 = f(b#2, 3))")
     ['Inner', '(a#1 = f(b#2, 3))']
@@ -162,7 +163,7 @@ def parts_of(text: str) -> list[str] | None:
 
 
 def _depths(text: str) -> list[int] | None:
-    """In how many brackets each letter is; None if the brackets do not match."""
+    """Return the number of open brackets at each letter; None if the brackets do not match."""
     depths, opened = [], []
     for letter in text:
         if letter in "([{":
@@ -174,44 +175,55 @@ def _depths(text: str) -> list[int] | None:
 
 
 def _closing(text: str, start: int) -> int | None:
-    """Where the bracket that opens at `start` is closed."""
+    """Return the place of the bracket that closes the one at `start`."""
     depths = _depths(text)
     return None if depths is None else depths.index(depths[start] - 1, start)
 
 
 def items_of(parts: Sequence[str]) -> list[Item] | None:
-    """Columns, each of which ends with its number; a name may have commas in it.
+    """Return the columns of a list, each of which ends with its number; None if one has no number.
+
+    A name may contain commas.
 
     >>> [(item.expression, item.name, item.id) for item in items_of(["a#1", "f(a#1) AS b", "c#2L"])]
     [('a#1', 'a', 1), ('f(a#1)', 'b, c', 2)]
     """
-    items, waiting = [], ""
+    items, pending = [], ""
     for part in parts:
-        waiting = f"{waiting}, {part}" if waiting else part
-        found = _ID.search(waiting)
+        pending = f"{pending}, {part}" if pending else part
+        found = _ID.search(pending)
         if found is not None:
-            text = waiting[: found.start()]
-            if text.startswith("AS "):  # behind the empty string
+            text = pending[: found.start()]
+            if text.startswith("AS "):  # the expression is the empty string
                 text = f" {text}"
-            expression, name = _named(text) or (waiting, text)
+            expression, name = _named(text) or (pending, text)
             items.append(Item(expression, name, int(found[1]), bool(found[2]), text))
-            waiting = ""
-    return None if waiting else items
+            pending = ""
+    return None if pending else items
 
 
-def plain_columns(parts: Sequence[str]) -> frozenset[int]:
-    """The numbers of those parts that are a column and nothing else, or are sorted by one."""
-    numbers = set()
+def plain_columns(parts: Sequence[str]) -> dict[int, bool]:
+    """Return the numbers of the parts that are one column or sort by one column.
+
+    The value of each number is True if the column is a long.
+
+    >>> plain_columns(["a#1", "b#2L DESC NULLS LAST", "upper(c#3)"])
+    {1: False, 2: True}
+    """
+    numbers = {}
     for part in parts:
         name = _ORDER.sub("", part)
         found = _ID.search(name)
         if found is not None and not set(name[: found.start()]) & set("#( "):
-            numbers.add(int(found[1]))
-    return frozenset(numbers)
+            numbers[int(found[1])] = bool(found[2])
+    return numbers
 
 
 def _named(text: str) -> tuple[str, str] | None:
-    """What is before the last AS behind which brackets match, and behind the first one.
+    """Split `expression AS name`; None if there is no AS.
+
+    Only an AS counts after which all brackets match. The expression is the text before the last
+    AS, and the name is the text after the first AS.
 
     >>> _named("CASE WHEN a#1 THEN known AS x ELSE uuid() END AS v")
     ('CASE WHEN a#1 THEN known AS x ELSE uuid() END', 'x ELSE uuid() END AS v')

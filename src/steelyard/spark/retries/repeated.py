@@ -1,6 +1,6 @@
-"""What is the same when a task is run again: the order of a frame's rows, and what is in them.
+"""Report the doubtful columns of a frame, and whether its rows keep their order.
 
-A frame enters; what Spark's EXPLAIN lets one conclude of it leaves.
+A frame enters; the properties that follow from Spark's EXPLAIN leave. No job runs.
 """
 
 import io
@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from steelyard.spark.retries.column_types import types_within
 from steelyard.spark.retries.lineage import Lineage
-from steelyard.spark.retries.plan_text import CUT, analyzed_plan, physical_plan
+from steelyard.spark.retries.plan_facts import PlanFacts, facts_of_frame, facts_of_query
+from steelyard.spark.retries.plan_text import CUT, Step, analyzed_plan, physical_plan
 from steelyard.spark.retries.rows import Doubt, Rows
 
 _REPEATING = {
@@ -30,37 +31,42 @@ _REPEATING = {
     "Sample",
     "Union",
 }
-"""Steps that give the same rows in the same order, whenever and wherever they are run again."""
+"""Physical steps that give the same rows in the same order after a task retry."""
 
 _STREAM = re.compile(r"StreamingRelation(?= (FileSource\[|kafka\b|rate\b|rate-micro-batch\b))")
-"""Files, Kafka and the rate source give the same rows in the same order again."""
+"""Streaming sources that keep their order across task retries: files, Kafka and the rate source."""
 
 _STEP = re.compile(r"[\s:]*(?:[+:]- )?(?:\*\(\d+\) )?(\w+)")
 
 _FIELDS = "spark.sql.debug.maxToStringFields"
-"""How many columns EXPLAIN shows of a step."""
+"""The setting that limits the number of columns that EXPLAIN prints for a step."""
+
+_UNREAD = Doubt("a plan that cannot be read")
+
+_FORGED = Doubt("a plan in which a literal or a name resembles a column number or a step")
 
 _PRINTING = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """What of a frame is the same when a task is run again."""
+    """The properties of a frame that decide how its rows behave across task retries."""
 
     doubts: Mapping[str, Doubt]
-    """The columns whose values may be others, and why."""
+    """The columns whose values may differ after a task retry, and why."""
     in_order: bool
-    """The same rows come in the same order."""
+    """True if a task retry gets the same rows in the same order."""
 
     def in_order_by(self, names: Iterable[str]) -> bool:
-        """So do they, and what is decided by these columns is decided alike again."""
+        """Return True if the rows keep their order and these columns are deterministic."""
         return self.in_order and not any(name in self.doubts for name in names)
 
 
 def repeated(frame: DataFrame) -> Repeated:
-    """Find out what of a frame is the same when a task is run again; no job is run.
+    """Return the properties of a frame across task retries; no job runs.
 
-    What is not known is not trusted: steps, functions and sources of somebody else's.
+    Unknown steps and unknown functions make columns doubtful. Sources that are not built into
+    Spark do not keep their order.
 
     >>> rows = spark.range(10).selectExpr("id", "id % 3 AS page")
     >>> repeated(rows).in_order, repeated(rows.repartition(2)).in_order
@@ -68,10 +74,12 @@ def repeated(frame: DataFrame) -> Repeated:
     >>> repeated(rows.dropDuplicates(["page"])).doubts
     {'id': Doubt(why='dropDuplicates, ...', kind=<Kind.ORDER...)}
     """
-    text = _uncut(frame.sparkSession, partial(_explained, frame))
-    rows = _rows(text, frame)
+    # This adds a step that shows the numbers of all columns; a range alone does not show them.
+    planned = frame.select("*")
+    text = _uncut(frame.sparkSession, partial(_explained, planned))
+    rows = _rows(text, planned)
     if rows.ids is None or len(rows.ids) != len(frame.columns):
-        doubt = rows.others or Doubt("a plan that cannot be read")
+        doubt = rows.others or _UNREAD
         return Repeated(dict.fromkeys(frame.columns, doubt), in_order=False)
     about = zip(frame.columns, map(rows.doubt, rows.ids), strict=True)
     return Repeated(
@@ -81,10 +89,10 @@ def repeated(frame: DataFrame) -> Repeated:
 
 
 def repeats_its_order(frame: DataFrame) -> bool:
-    """True for what is read straight from files, and filtered or computed row by row.
+    """Return True if rows are read directly from files, and only filtered or computed row by row.
 
-    Rows that came through a shuffle may come in another order, as may those of a source of somebody
-    else's (`BatchScan`).
+    The rows may arrive in another order after a shuffle, or from a source that is not built into
+    Spark (`BatchScan`).
 
     >>> repeats_its_order(spark.range(10).selectExpr("id * 2 AS twice"))
     True
@@ -95,36 +103,51 @@ def repeats_its_order(frame: DataFrame) -> bool:
 
 
 def _rows(text: str, frame: DataFrame) -> Rows:
-    """What is known of the rows of a plan."""
-    plan = analyzed_plan(text)
-    if plan is None or CUT.search(text):
-        return Rows(None)
-    rows = Lineage(find_rows=lambda ids: _of_query(frame, ids)).rows(plan)
-    if not rows.doubts or rows.ids is None or len(rows.ids) != len(frame.columns):
+    """Return the rows of a frame, from the text of its plan."""
+    facts = facts_of_frame(frame)
+    if facts is not None and facts.readable(text) is None:
+        return Rows(None, others=_FORGED)
+    plan = _read(text, facts)
+    if plan is None or facts is None:
+        return Rows(None, others=_UNREAD)
+    find_rows = partial(_of_query, frame)
+    rows = Lineage(types_within(plan, facts.types), find_rows).rows(plan)
+    if facts.numbers is not None or not rows.doubts:  # all types are known, or none is needed
         return rows
-    # Now that the numbers of the columns are known, so are their types.
-    kinds = dict(zip(rows.ids, (field.dataType for field in frame.schema.fields), strict=True))
-    return Lineage(types_within(plan, kinds), lambda ids: _of_query(frame, ids)).rows(plan)
+    if rows.ids is None or len(rows.ids) != len(frame.columns):
+        return rows
+    # The numbers of the result columns are known now, and the schema has their types.
+    types = dict(zip(rows.ids, (field.dataType for field in frame.schema.fields), strict=True))
+    return Lineage(types_within(plan, types), find_rows).rows(plan)
+
+
+def _read(text: str, facts: PlanFacts | None) -> Step | None:
+    """Return the analyzed plan; None if its text cannot be parsed."""
+    readable = None if facts is None or CUT.search(text) else facts.readable(text)
+    return None if readable is None else analyzed_plan(readable)
 
 
 def _of_query(frame: DataFrame, ids: tuple[int, ...]) -> Rows | None:
-    """What is known of a micro-batch in `foreachBatch`: its columns are those of its query.
+    """Return the rows of a micro-batch in `foreachBatch`; None if no running query has its columns.
 
-    Spark hides the plan of a micro-batch there; its query, which is running, shows it.
+    Spark hides the plan of a micro-batch from `foreachBatch`. The running query shows it.
     """
     sessions = {id(s): s for s in (frame.sparkSession, SparkSession.getActiveSession()) if s}
     for session in sessions.values():
         for query in session.streams.active:
             text = _uncut(session, partial(_printed, partial(query.explain, extended=True)))
-            plan = analyzed_plan(text)
-            rows = None if plan is None else Lineage().rows(plan)
-            if rows is not None and rows.ids == ids:
+            facts = facts_of_query(query)
+            plan = _read(text, facts)
+            if plan is None or facts is None:
+                continue
+            rows = Lineage(types_within(plan, facts.types)).rows(plan)
+            if rows.ids == ids:
                 return rows
     return None
 
 
 def _uncut(session: SparkSession, explain: Callable[[], str]) -> str:
-    """What EXPLAIN shows, with all columns."""
+    """Return the text of EXPLAIN with all columns."""
     text = explain()
     if CUT.search(text):
         with _all_fields_of(session):
@@ -133,17 +156,16 @@ def _uncut(session: SparkSession, explain: Callable[[], str]) -> str:
 
 
 def _explained(frame: DataFrame) -> str:
-    """The plans of a frame, as Spark prints them.
+    """Return the plans of a frame, as Spark prints them.
 
-    Not by EXPLAIN in SQL: that needs a view, and Spark uncaches a frame whose view is dropped.
+    EXPLAIN in SQL would need a view, and Spark uncaches a frame whose view is dropped.
     """
-    # The step on top has the numbers of all columns, which a range does not show.
-    return _printed(partial(frame.select("*").explain, extended=True))
+    return _printed(partial(frame.explain, extended=True))
 
 
 @contextmanager
 def _all_fields_of(session: SparkSession) -> Iterator[None]:
-    """EXPLAIN leaves no columns out."""
+    """Let EXPLAIN print all columns."""
     before = session.conf.get(_FIELDS, None)
     session.conf.set(_FIELDS, str(2**31 - 1))
     try:
@@ -156,7 +178,7 @@ def _all_fields_of(session: SparkSession) -> Iterator[None]:
 
 
 class _OfThisThread(io.StringIO):
-    """Takes what this thread prints; what others print meanwhile goes where it would have gone."""
+    """Captures the output of one thread; the output of other threads goes to standard output."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -169,12 +191,14 @@ class _OfThisThread(io.StringIO):
 
 
 def _printed(explain: Callable[[], None]) -> str:
+    """Return the text that a call prints."""
     with _PRINTING, redirect_stdout(_OfThisThread()) as printed:
         explain()
         return printed.getvalue()
 
 
 def _keeps_order(text: str) -> bool:
+    """Return True if all steps of the physical plan keep the order of rows."""
     lines = physical_plan(text)
     steps = [_STEP.match(_STREAM.sub("FileScan", line)) for line in lines]
     return bool(steps) and all(step is not None and step[1] in _REPEATING for step in steps)

@@ -1,6 +1,7 @@
-"""What is known of rows, and of the values in them, when a task is run again.
+"""The rows that a step gives: their columns, and the doubts about them.
 
-Rows behind a shuffle come in another order then. A value is sure if it is the same in any order.
+After a shuffle, a retry of a task may get its rows in another order. A value is deterministic if it
+is the same in any order.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,36 +12,36 @@ from steelyard.spark.retries.plan_text import Item
 
 
 class Kind(Enum):
-    """What is known of a value that may differ."""
+    """The kinds of reasons why a value may differ after a task retry."""
 
-    RANDOM = "by chance or position"
+    RANDOM = "random, or by position"
     ORDER = "by the order of rows"
     UNKNOWN = "unknown"
 
 
 class Varies(IntEnum):
-    """Whether other rows may be there when a task is run again."""
+    """Whether a step may give other rows after a task retry."""
 
     NOT = 0
     ALONE = 1
-    """A row may be missing, whatever becomes of the others."""
+    """A row may be missing, independently of the other rows."""
     TOGETHER = 2
-    """If a row is missing another one takes its place."""
+    """A row may be missing, and another row then takes its place."""
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why a value may differ when a task is run again."""
+    """A reason why a value may differ after a task retry."""
 
     why: str
     kind: Kind = Kind.UNKNOWN
-    among: frozenset[int] | None = None
-    """If it sets rows against each other: the columns that have the same values again wherever this
-    one has the same. None: it is about one row alone."""
+    common: frozenset[int] | None = None
+    """For a value that ranks rows, such as `row_number`: the columns in which all candidates for a
+    rank are equal. None for a value that depends on its own row alone."""
 
-    def beyond(self) -> "Doubt":
-        """The same about what is made of the value, or after some rows were left out."""
-        return replace(self, among=frozenset()) if self.among else self
+    def without_common(self) -> "Doubt":
+        """Return the doubt for a computed value, or for rows of which some were dropped."""
+        return replace(self, common=frozenset()) if self.common else self
 
 
 UNSEEN = Doubt("a column of unknown origin")
@@ -48,77 +49,88 @@ UNSEEN = Doubt("a column of unknown origin")
 
 @dataclass(frozen=True)
 class Rows:
-    """What is known of the rows that a step gives."""
+    """The rows that a step gives."""
 
     ids: tuple[int, ...] | None
-    """The numbers of the columns, in their order, if they are known."""
+    """The numbers of the columns, in their order; None if they are unknown."""
     doubts: Mapping[int, Doubt] = field(default_factory=dict)
     names: Mapping[int, str] = field(default_factory=dict)
     others: Doubt | None = UNSEEN
-    """Of all columns that are not in `names`."""
+    """The doubt about all columns that are not in `names`."""
     varies: Varies = Varies.NOT
     ordered: bool = False
-    """The same rows in the same order."""
+    """True if a retry gets the same rows in the same order."""
 
     def doubt(self, number: int) -> Doubt | None:
-        """About a column; None if it is sure."""
+        """Return the doubt about a column; None if the column is deterministic."""
         return self.doubts.get(number) if number in self.names else self.others
 
     def has(self, item: Item) -> bool:
-        """True if an item is one of these columns and nothing else.
+        """Return True if an item is one of these columns and nothing else.
 
         >>> from steelyard.spark.retries.plan_text import items_of
-        >>> rows = given(items_of(["a#1", "b, c#2"]))
+        >>> rows = deterministic_rows(items_of(["a#1", "b, c#2"]))
         >>> [rows.has(item) for item in items_of(["a#1", "b, c#2", "x LIKE a#1", "a#3"])]
         [True, True, False, False]
         """
-        if item.id not in self.names:  # a range has one column, and does not tell its number
+        if item.id not in self.names:  # a range has one column, without a number
             return self.ids is None and self.others is None and item.text == "id"
         name = self.names[item.id]
         return item.text == name or name.endswith(f" AS {item.text}")
 
     def about(self, numbers: Iterable[int]) -> Doubt | None:
-        """A doubt about some columns."""
+        """Return the worst doubt about some columns; None if all are deterministic."""
         return worst(filter(None, map(self.doubt, numbers)))
 
-    def doubted(self, doubt: Doubt, but: Iterable[int] = ()) -> "Rows":
-        """All columns doubted, but for some."""
-        more = {number: doubt for number in self.names if number not in set(but)}
-        ranks = {n: old.beyond() for n, old in self.doubts.items() if old.among is not None}
-        return replace(self, doubts={**self.doubts, **more, **ranks}, others=doubt, ordered=False)
+    def doubted(self, doubt: Doubt, except_for: Iterable[int] = ()) -> "Rows":
+        """Return the rows with a doubt about all columns except some."""
+        kept = set(except_for)
+        new = {number: doubt for number in self.names if number not in kept}
+        ranks = {
+            number: old.without_common()
+            for number, old in self.doubts.items()
+            if old.common is not None
+        }
+        return replace(self, doubts={**self.doubts, **new, **ranks}, others=doubt, ordered=False)
 
-    def beyond(self) -> "Rows":
-        """Some rows are left out, or are there more than once: their ranks say no more."""
-        return replace(self, doubts={n: doubt.beyond() for n, doubt in self.doubts.items()})
+    def without_common(self) -> "Rows":
+        """Return the rows after some were dropped or repeated: ranks have no common columns."""
+        return replace(self, doubts={n: doubt.without_common() for n, doubt in self.doubts.items()})
 
     def shuffled(self, by: Doubt | None = None) -> "Rows":
-        """In any order; if it is not sure where they go, Spark itself may lose some."""
+        """Return the rows in any order.
+
+        If the shuffle is by a doubtful value (`by`), Spark itself may lose rows after a retry.
+        """
         varies = self.varies if by is None else max(self.varies, Varies.ALONE)
         return replace(self, ordered=False, varies=varies)
 
     @property
-    def are_sure(self) -> bool:
-        """Nothing about them is in doubt."""
+    def are_deterministic(self) -> bool:
+        """True if neither the rows nor their values are doubtful."""
         return self.varies is Varies.NOT and not self.doubts and self.ids is not None
 
 
 def worst(doubts: Iterable[Doubt]) -> Doubt | None:
-    """One of them: about several rows if there are any, then by chance, then the first."""
-    return min(doubts, key=lambda it: (it.among is None, it.kind is not Kind.RANDOM), default=None)
+    """Return the worst doubt: one about ranks if there is any, else a random value, else the first.
+
+    The result is None if there are no doubts.
+    """
+    return min(doubts, key=lambda it: (it.common is None, it.kind is not Kind.RANDOM), default=None)
 
 
-def unknown(why: str) -> Rows:
-    """Rows of which nothing is sure."""
+def unknown_rows(why: str) -> Rows:
+    """Return rows of which all columns are doubtful."""
     return Rows(None, others=Doubt(why), varies=Varies.TOGETHER)
 
 
-def given(items: Sequence[Item]) -> Rows:
-    """Rows with these columns and no expressions, of which all is sure."""
+def deterministic_rows(items: Sequence[Item]) -> Rows:
+    """Return deterministic rows with these columns."""
     return Rows(tuple(item.id for item in items), names={item.id: item.text for item in items})
 
 
 def joined(inputs: Sequence[Rows]) -> Rows:
-    """Columns of several inputs side by side."""
+    """Return the columns of several inputs side by side."""
     if len(inputs) == 1:
         return inputs[0]
     unnumbered = [rows.others for rows in inputs if rows.ids is None]

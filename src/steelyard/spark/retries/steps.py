@@ -1,7 +1,7 @@
-"""The kinds of steps that are known, and what follows from each.
+"""The known steps of a plan, each with the function that handles it.
 
-The name of a step leads to a function: what is known of the inputs of the step enters it; what is
-known of its result leaves, or None if the text of the step is not what it should be.
+A step with its inputs enters such a function. The rows that the step gives leave, or None if the
+function cannot parse the text of the step.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ KEEP_ROWS = {
     "View",
     "Window",
 }
-"""Steps behind which every row is there once."""
+"""Steps that give every row of their input exactly once."""
 
 STEPS: dict[str, Callable[[TracedStep], Rows | None]] = {
     "Aggregate": after_aggregate,

@@ -1,7 +1,6 @@
-"""A step of a plan with what is known of its inputs, and the doubts about its expressions.
+"""A step of a plan with its inputs, and the doubts about its expressions.
 
-An expression of the step enters; the reasons leave why its value may differ when a task is run
-again.
+An expression of the step enters; the reasons why its value may differ after a task retry leave.
 """
 
 import re
@@ -17,48 +16,51 @@ from steelyard.spark.retries.rows import UNSEEN, Doubt, Kind, Rows, joined, wors
 _CALL = re.compile(r"([^\s(),\[\]]*\w[^\s(),\[\]]*)\(")
 
 _PYTHON = re.compile(r"\)#\d")
-"""A call of a Python function has a number behind it."""
+"""The end of a call of a Python function: a number follows the bracket."""
 
 _VARIABLE = re.compile(r"\blambda \w+#(\d+)L?")
 
 _SUBQUERY = re.compile(r"(?<![^\s(,\[])(?:scalar-subquery|exists|list)#(\d+)(?= \[)")
-"""A subquery has the list of outer columns behind it; a column of the same name has none."""
+"""A subquery, which a list of outer columns follows; no list follows a column of the same name."""
 
 
 @dataclass
 class TracedStep:
-    """A step whose inputs are known."""
+    """A step with the rows of its inputs."""
 
     step: Step
     inputs: list[Rows]
     outer: Rows | None
-    """The rows in whose subquery it is."""
-    kinds: Mapping[int, DataType]
+    """The rows of the outer query, if the step is part of a subquery."""
+    types: Mapping[int, DataType]
     follow: Callable[[Step, Rows | None], Rows]
-    """What another step gives."""
+    """Returns the rows that another step gives."""
     used: frozenset[int] | None = None
-    """The columns that later steps mention; None if all of them may be in the result."""
+    """The columns that later steps mention; None if the result may contain any column."""
 
     @property
     def rows(self) -> Rows:
-        """Of its only, or first, input."""
+        """The rows of the first input."""
         return self.inputs[0]
 
     def doubt(self, expression: str, more: frozenset[str] = frozenset()) -> Doubt | None:
-        """A doubt about an expression over the rows; `more` are other functions it may call."""
+        """Return the worst doubt about an expression; None if it is deterministic.
+
+        `more` names additional functions that are deterministic in this expression.
+        """
         return worst(self.doubts(expression, more))
 
     def doubts(self, expression: str, more: frozenset[str] = frozenset()) -> list[Doubt]:
-        """All doubts about an expression."""
+        """Return all doubts about an expression."""
         rows = joined(self.inputs)
         doubts = []
         for number, name in rows.names.items():
-            if "(" in name:  # looks like a call
+            if "(" in name:  # the name of the column resembles a call
                 expression = re.sub(rf"{re.escape(name)}#{number}\b", f"#{number}", expression)
         expression, _ = self._without(_VARIABLE, expression)
         expression, subqueries = self._without(_SUBQUERY, expression)
-        if subqueries and not self._subqueries_are_sure(subqueries):
-            doubts.append(Doubt("a subquery", among=frozenset()))
+        if subqueries and not self._subqueries_are_deterministic(subqueries):
+            doubts.append(Doubt("a subquery", common=frozenset()))
         if _PYTHON.search(expression):
             doubts.append(Doubt("a Python function"))
         called = [name for name in calls_in(expression) if name not in more]
@@ -66,27 +68,27 @@ class TracedStep:
         numbers = sorted({int(number) for number in COLUMN_NUMBER.findall(expression)})
         return [*doubts, *filter(None, (self._about(n, expression) for n in numbers))]
 
-    def unread_doubt(self, item: Item) -> Doubt | None:
-        """A doubt about a part of a name that may belong to the expression.
+    def ambiguous_doubt(self, item: Item) -> Doubt | None:
+        """Return a doubt about the part of an item that may belong to its expression or its name.
 
-        A name that Spark makes has the calls of its expression in it.
+        A name that Spark generates contains the calls of its expression, so these cause no doubt.
         """
-        return self.doubt(item.unread, frozenset(calls_in(item.expression)))
+        return self.doubt(item.ambiguous, frozenset(calls_in(item.expression)))
 
     def _doubts_about_calls(self, names: Sequence[str]) -> list[Doubt]:
         doubts = []
         for name in names:
             if name in BY_POSITION:
                 if not joined(self.inputs).ordered:
-                    among = frozenset[int]() if name == "monotonically_increasing_id" else None
-                    doubts.append(Doubt(f"{name}() behind a shuffle", Kind.RANDOM, among))
+                    common = frozenset[int]() if name == "monotonically_increasing_id" else None
+                    doubts.append(Doubt(f"{name}() after a shuffle", Kind.RANDOM, common))
             elif name not in FUNCTIONS:
                 kind = Kind.ORDER if name in BY_ORDER else Kind.UNKNOWN
                 doubts.append(Doubt(f"{name}()", kind))
         return doubts
 
     def _about(self, number: int, expression: str) -> Doubt | None:
-        """A doubt about a column of the inputs, or of the rows in whose subquery they are."""
+        """Return the doubt about a column of the inputs or of the outer query."""
         rows = joined(self.inputs)
         doubt = _about_column(rows, number, expression)
         if self.outer is None or number in rows.names:
@@ -94,20 +96,25 @@ class TracedStep:
         return doubt if _about_column(self.outer, number, expression) else None
 
     def _without(self, pattern: re.Pattern[str], expression: str) -> tuple[str, set[int]]:
-        """The expression without what looks like the pattern and is no column, and its numbers."""
+        """Return an expression without matches of a pattern, and the numbers of these matches.
+
+        Matches that are columns stay in the expression.
+        """
         columns = set(joined(self.inputs).names) | set(self.outer.names if self.outer else ())
         columns |= self.step.numbers_below
         numbers = {int(number) for number in pattern.findall(expression)} - columns
         return pattern.sub(lambda m: "" if int(m[1]) in numbers else m[0], expression), numbers
 
-    def _subqueries_are_sure(self, numbers: set[int]) -> bool:
+    def _subqueries_are_deterministic(self, numbers: set[int]) -> bool:
         plans = self.step.subqueries
         found = [self.follow(plan, joined(self.inputs)) for plan in plans]
-        return len(numbers) <= len(plans) and all(rows.are_sure for rows in found)
+        return len(numbers) <= len(plans) and all(rows.are_deterministic for rows in found)
 
 
 def calls_in(expression: str) -> list[str]:
-    """The names of all functions in an expression, and of what looks like them, each once.
+    """Return the name before each opening bracket of an expression, each name once.
+
+    Most of them are names of functions.
 
     >>> calls_in("if((id#1L > 3), known, uuid(Some(7)))")
     ['if', 'uuid', 'some']
@@ -116,7 +123,10 @@ def calls_in(expression: str) -> list[str]:
 
 
 def _about_column(rows: Rows, number: int, expression: str) -> Doubt | None:
-    """A range does not give the number of its column, which has always the same name."""
+    """Return the doubt about a column of these rows.
+
+    EXPLAIN does not print the number of the column of a range, which is always named `id`.
+    """
     if number in rows.names or rows.others is not None:
         return rows.doubt(number)
     return None if re.search(rf"\bid#{number}L", expression) else UNSEEN
