@@ -24,14 +24,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(PARTS), metavar="NAME", help=str([*PARTS]))
     parser.add_argument("--rows", type=int, default=20_000_000)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--repetitions", type=int, default=2)
     given = parser.parse_args()
     for name in given.names:
         if name not in PARTS:
             parser.error(f"there is no benchmark {name!r}; the benchmarks are {', '.join(PARTS)}")
     console = Console(width=160)
     with tempfile.TemporaryDirectory(prefix="steelyard-bench-") as folder:
-        bench = Bench(Path(folder), given.rows, given.rounds)
+        bench = Bench(Path(folder), given.rows, given.repetitions)
         show(console, {name: partial(PARTS[name], bench) for name in given.names})
     return 0
 

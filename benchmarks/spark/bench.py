@@ -52,7 +52,7 @@ class Bench:
 
     folder: Path
     rows: int
-    rounds: int
+    repetitions: int
 
     def frame(self, spark: SparkSession, skew: float, rows: int | None = None) -> DataFrame:
         rows = rows or self.rows
@@ -73,10 +73,12 @@ def drain(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def seconds(contestants: Contestants, rounds: int, *, warm_up: bool = True) -> dict[str, float]:
+def seconds(
+    contestants: Contestants, repetitions: int, *, warm_up: bool = True
+) -> dict[str, float]:
     """Return the best time of each contestant; they take turns, and a warm-up does not count."""
     best = dict.fromkeys(contestants, float("inf"))
-    for turn in range(rounds + warm_up):
+    for turn in range(repetitions + warm_up):
         for name, contestant in contestants.items():
             begin = time.perf_counter()
             drain(contestant())

@@ -32,7 +32,7 @@ def map_arrow(bench: Bench) -> Measured:
                 for adaptive in (True, False) if n == 24 else (True,):
                     spark.conf.set("spark.sql.adaptive.enabled", str(adaptive).lower())
                     contestants = _contestants(bench.frame(spark, skew), n)
-                    taken = seconds(contestants, bench.rounds, warm_up=not times)
+                    taken = seconds(contestants, bench.repetitions, warm_up=not times)
                     times[skew, n, adaptive] = taken
     for (skew, n, adaptive), best in times.items():
         label = f"{skew:g}, {n}, {'on' if adaptive else 'off'}"

@@ -25,7 +25,7 @@ def repartition(bench: Bench) -> Measured:
             contestants = _contestants(bench.frame(spark, skew), n)
             if not (n == 24 and adaptive):  # the other peers run once for each skew
                 contestants = {name: contestants[name] for name in names}
-            best = seconds(contestants, bench.rounds, warm_up=number < 2)
+            best = seconds(contestants, bench.repetitions, warm_up=number < 2)
             cells, label = [], f"{skew:g}, {n}, {'on' if adaptive else 'off'}"
             largest = copies = 0.0
             for name, contestant in contestants.items():
