@@ -309,6 +309,12 @@ def test_a_doubt_has_a_reason(files):
             lambda s: s.withWatermark("at", "1 day").dropDuplicatesWithinWatermark(["id"]),
         ),
         (set(), lambda s: s.dropDuplicates(["id"]).withWatermark("at", "1 day")),
+        ({"id", "price"}, lambda s: s.dropDuplicates(["id", "part", "price"])),
+        ({"id"}, lambda s: s.select("id", "part").distinct()),
+        (
+            {"id"},
+            lambda s: s.withWatermark("at", "1 day").dropDuplicatesWithinWatermark(["id", "part"]),
+        ),
         (
             {"page", "n"},
             lambda s: by_page(s, F.count("*").alias("n"), F.sum("part"), F.first("id")),

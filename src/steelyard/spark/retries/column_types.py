@@ -85,6 +85,11 @@ def may_tie(item: Item, types: Mapping[int, DataType]) -> bool:
     return exact < len(_CALL.findall(item.expression))
 
 
+def is_exact(number: int, types: Mapping[int, DataType], *, is_long: bool) -> bool:
+    """Return True if a column is known to have no ties."""
+    return is_long or (number in types and not has_ties(types[number]))
+
+
 def exact_columns(parts: Sequence[str], types: Mapping[int, DataType]) -> frozenset[int]:
     """Return the sort keys or partition keys of a step whose types have no ties.
 
@@ -99,7 +104,7 @@ def exact_columns(parts: Sequence[str], types: Mapping[int, DataType]) -> frozen
     return frozenset(
         number
         for number, is_long in plain_columns(parts).items()
-        if is_long or (number in types and not has_ties(types[number]))
+        if is_exact(number, types, is_long=is_long)
     )
 
 

@@ -6,7 +6,7 @@ of them are kept, only the columns that all candidates have in common are determ
 
 from dataclasses import replace
 
-from steelyard.spark.retries.column_types import exact_columns
+from steelyard.spark.retries.column_types import exact_columns, is_exact
 from steelyard.spark.retries.plan_text import COLUMN_NUMBER, items_of, lists_in, parts_of
 from steelyard.spark.retries.rows import UNSEEN, Doubt, Kind, Rows, Varies, worst
 from steelyard.spark.retries.traced_step import TracedStep
@@ -38,7 +38,11 @@ def _kept_by_order(rows: Rows, doubt: Doubt, common: frozenset[int]) -> Rows:
 
 
 def after_deduplicate(traced: TracedStep) -> Rows | None:
-    """Return one row for each key; all columns except the key are doubtful."""
+    """Return one row for each key; all columns except the key are doubtful.
+
+    A stream gives the first row that arrives, so that a key with ties is doubtful too. In a batch,
+    Spark normalizes the key: it shows -0.0 as 0.0.
+    """
     lists = lists_in(traced.step.text)
     if not lists or len(lists) != 1:
         return None
@@ -47,7 +51,12 @@ def after_deduplicate(traced: TracedStep) -> Rows | None:
         return None
     numbers = {item.id for item in keys}
     doubt = Doubt("dropDuplicates, which keeps any one of the duplicates", Kind.ORDER)
-    kept = traced.rows.doubted(doubt, except_for=numbers)
+    exact = {
+        item.id
+        for item in keys
+        if not traced.is_streaming or is_exact(item.id, traced.types, is_long=item.is_long)
+    }
+    kept = traced.rows.doubted(doubt, except_for=exact)
     return kept.shuffled(by=traced.rows.about(numbers))
 
 

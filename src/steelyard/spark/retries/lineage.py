@@ -48,6 +48,8 @@ class Lineage:
     """The types of columns; a column of unknown type is missing."""
     find_rows: Callable[[tuple[int, ...]], Rows | None] = lambda _: None
     """Returns the rows with these column numbers if Spark hides their plan; None if unknown."""
+    is_streaming: bool = False
+    """True if the plan is part of a streaming query."""
     _used: frozenset[int] | None = None
     """The columns that the steps after the current one mention; None if all may be needed."""
     _shared: dict[str, Rows] = field(default_factory=dict)
@@ -71,7 +73,7 @@ class Lineage:
         inputs = [self.rows(child, outer) for child in step.children]
         if len(inputs) != (2 if step.name in _OF_TWO else 1) and step.name not in _OF_MANY:
             return unknown_rows(f"the step {step.name}")
-        traced = TracedStep(step, inputs, outer, self.types, self.rows, used)
+        traced = TracedStep(step, inputs, outer, self.types, self.rows, used, self.is_streaming)
         found = STEPS[step.name](traced) or unknown_rows(f"the step {step.name}")
         if step.name == "CTERelationDef":
             self._shared[(parts_of(step.text) or [""])[0]] = found

@@ -111,14 +111,15 @@ def _rows(text: str, frame: DataFrame) -> Rows:
     if plan is None or facts is None:
         return Rows(None, others=_UNREAD)
     find_rows = partial(_of_query, frame)
-    rows = Lineage(types_within(plan, facts.types), find_rows).rows(plan)
+    is_streaming = "Deduplicate" in text and frame.isStreaming  # it matters for no other step
+    rows = Lineage(types_within(plan, facts.types), find_rows, is_streaming).rows(plan)
     if facts.numbers is not None or not rows.doubts:  # all types are known, or none is needed
         return rows
     if rows.ids is None or len(rows.ids) != len(frame.columns):
         return rows
     # The numbers of the result columns are known now, and the schema has their types.
     types = dict(zip(rows.ids, (field.dataType for field in frame.schema.fields), strict=True))
-    return Lineage(types_within(plan, types), find_rows).rows(plan)
+    return Lineage(types_within(plan, types), find_rows, is_streaming).rows(plan)
 
 
 def _read(text: str, facts: PlanFacts | None) -> Step | None:
@@ -140,7 +141,7 @@ def _of_query(frame: DataFrame, ids: tuple[int, ...]) -> Rows | None:
             plan = _read(text, facts)
             if plan is None or facts is None:
                 continue
-            rows = Lineage(types_within(plan, facts.types)).rows(plan)
+            rows = Lineage(types_within(plan, facts.types), is_streaming=True).rows(plan)
             if rows.ids == ids:
                 return rows
     return None

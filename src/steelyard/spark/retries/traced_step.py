@@ -37,6 +37,8 @@ class TracedStep:
     """Returns the rows that another step gives."""
     used: frozenset[int] | None = None
     """The columns that later steps mention; None if the result may contain any column."""
+    is_streaming: bool = False
+    """True if the step may be part of a streaming query."""
 
     @property
     def rows(self) -> Rows:
