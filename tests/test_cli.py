@@ -215,7 +215,7 @@ def test_bad_settings_are_refused_before_any_work(arguments, sentence, monkeypat
         ("on_malformed = 'ignore'\ninput = 'x'\nformat = 'words'", "ignore"),
     ],
 )
-def test_bad_files_of_settings_are_refused(text, sentence, tmp_path, monkeypatch):
+def test_bad_settings_files_are_refused(text, sentence, tmp_path, monkeypatch):
     """The sentence names the setting or the file."""
     monkeypatch.setenv("COLUMNS", "300")
     path = tmp_path / "run.toml"

@@ -47,7 +47,8 @@ class Assignment:
             raise ValueError("an assignment needs at least one worker, got none")
         if everything != list(range(len(everything))):
             raise ValueError(
-                "an assignment must give every virtual worker from 0 on to exactly one worker"
+                "every virtual worker must belong to exactly one worker, and virtual workers must "
+                "have the numbers 0, 1, 2, ..."
             )
         self._owners = np.empty(len(everything), np.int32)
         for worker, virtuals in self._owned.items():

@@ -159,8 +159,8 @@ def _microseconds(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return array.cast(kind).view(pa.int64())
     except pa.ArrowInvalid as error:
         raise ValueError(
-            f"a key of type {array.type} cannot be represented exactly in microseconds, as Spark "
-            "stores times: cast the column to microseconds"
+            f"Spark stores times in microseconds, and a key of type {array.type} does not fit "
+            "exactly: cast the column to microseconds"
         ) from error
 
 

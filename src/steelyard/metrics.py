@@ -81,7 +81,7 @@ def memory(keys: NDArray[np.integer], workers_of: NDArray[np.integer], workers: 
 
 
 def memory_cost(keys: NDArray[np.integer], workers_of: NDArray[np.integer], workers: int) -> float:
-    """Return key copies on all workers / different keys: 1 if no key is on two workers.
+    """Return the mean number of workers that hold a key.
 
     >>> memory_cost(np.array([7, 7, 8]), np.array([0, 1, 0]), workers=2)
     1.5

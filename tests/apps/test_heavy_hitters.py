@@ -65,7 +65,7 @@ def test_counts_are_exact_after_a_shuffle_and_in_sliding_windows(visits):
         ({"key": "no"}, "key: there is no column 'no'; the columns are id, page, at"),
         ({"time": "no"}, "time: there is no column 'no'"),
         ({"time": "id"}, "time: column 'id' must be a timestamp, got bigint"),
-        ({"capacity": 0}, "k must be a whole number, at least 1, got 0"),
+        ({"capacity": 0}, "capacity must be a whole number, at least 1, got 0"),
         ({"workers": 0}, "workers must be a whole number, at least 1, got 0"),
     ],
 )

@@ -132,7 +132,7 @@ def test_bad_frames_get_one_sentence(spark, model):
     ):
         with pytest.raises(ValueError, match=sentence):
             bayes.messages(frame)
-    with pytest.raises(ValueError, match="there is a column 'class' already"):
+    with pytest.raises(ValueError, match="column 'class' already exists"):
         model.predict(frame, into="class")
     with pytest.raises(ValueError, match="features: there is no column 'words'"):
         model.predict(frame.drop("words"))

@@ -64,7 +64,7 @@ class Model:
                 arrivals=arrivals[w], backlog=self.backlog[w], service_time=1 / speeds[w]
             )
             report = self.sides[w].report(seen, owned[w], now=float(self.slots))
-            if report is not None and finished[w] >= 1:  # no message, no acknowledgement
+            if report is not None and finished[w] >= 1:  # no message, no acknowledgment
                 moves += self.source.acknowledge(w, report)
         utilization: Floats = arrivals / speeds
         return utilization, moves

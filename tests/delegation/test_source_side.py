@@ -13,7 +13,7 @@ from tests.delegation.reports import BOTH, BUSY, IDLE, NORMAL, say, source
 
 @BOTH
 def test_only_the_first_acknowledgement_of_a_slot_counts(rules):
-    """Every acknowledgement carries the signal, and one of them is enough."""
+    """Every acknowledgment carries the signal, and one of them is enough."""
     side = source(rules)
     assert [Move(19, giver=1, taker=0)] == say(side, 1, w0=IDLE, w1=BUSY)
     assert [] == say(side, 1, w0=IDLE, w1=BUSY)

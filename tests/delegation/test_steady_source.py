@@ -75,7 +75,7 @@ def test_a_worker_that_is_always_busy_is_paused_and_retried():
     assert 1 == side.assignment.count(0)
 
 
-def test_a_worker_is_paused_if_the_report_of_another_took_its_last():
+def test_a_worker_is_paused_when_another_report_takes_its_last_virtual_worker():
     """The pause does not depend on the worker whose report led to the move."""
     side = SteadyRules().source(Assignment({0: [0], 1: list(range(1, 10))}))
     for slot in range(1, 9):

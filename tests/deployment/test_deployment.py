@@ -51,7 +51,7 @@ def test_a_random_quarter_of_the_workers_is_slow():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"strategies": (KEY_GROUPING,) * 2}, "schemes must name each strategy once, got kg, kg"),
+        ({"strategies": (KEY_GROUPING,) * 2}, "schemes must not repeat a name, got kg, kg"),
         ({"delays": ()}, "delays must have at least one value"),
         ({"delays": (0.1, -1)}, "delays must be"),
         ({"workers": 1}, "workers must be a whole number"),
@@ -213,7 +213,7 @@ def test_the_report_has_medians_ranges_and_figures(tmp_path):
     assert "CG, delegated" in page
 
 
-def test_one_delay_needs_no_figure_over_delays(tmp_path):
+def test_with_one_delay_there_is_no_figure_over_delays(tmp_path):
     """The efficiency is still drawn; without results there are no figures."""
     row = RunResult("kg", "pull", 1.0, "sleep", 0, throughput=5.5, limit=10.0, messages=7)
     write_deployment_report(summary([row]), GridSettings(), tmp_path)

@@ -182,8 +182,8 @@ def test_a_last_slot_that_is_cut_short_does_not_count_as_converged():
     ("work", "sentence"),
     [
         (np.ones(3), "work must have one number for each of 500 keys, got shape"),
-        (np.full(500, -1.0), "work must be finite numbers of at least 0"),
-        (np.full(500, np.nan), "work must be finite numbers of at least 0"),
+        (np.full(500, -1.0), "work must be a finite number, at least 0"),
+        (np.full(500, np.nan), "work must be a finite number, at least 0"),
     ],
 )
 def test_work_must_have_a_number_for_each_key(work, sentence):

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 import steelyard as sy
 from steelyard.apps.batch_or_stream import group
 from steelyard.apps.trends import TrendSummary
+from steelyard.validation import require_whole
 
 
 def heavy_hitters(
@@ -67,6 +68,7 @@ def heavy_hitters(
             raise ValueError(f"{argument}: there is no column {name!r}; the columns are {known}")
     if kinds[time] != "timestamp":
         raise ValueError(f"time: column {time!r} must be a timestamp, got {kinds[time]}")
+    require_whole("capacity", capacity, least=1)
     top = sy.TopK("hitter", k=capacity, capacity=capacity)
     hitter, moment = F.col(f"`{key}`"), F.col(f"`{time}`")
     spans = F.window(moment, window, slide)

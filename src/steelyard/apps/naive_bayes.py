@@ -165,7 +165,7 @@ class Model:
         """
         for name in filter(None, (into, scores)):
             if name in frame.columns:
-                raise ValueError(f"there is a column {name!r} already; name another one")
+                raise ValueError(f"column {name!r} already exists; choose another name")
         learned, result = self.likelihoods, frame
         logs = [f"__logs{number}" for number in range(len(learned.features))]
         for column, (name, feature) in zip(logs, learned.features.items(), strict=True):

@@ -60,7 +60,9 @@ def require_kind(options: Mapping[str, Any], name: str, chosen: str, *kinds: str
     if options[name] is not None and options[chosen] not in kinds:
         dashed = name.replace("_", "-")
         allowed = " or ".join(kinds)
-        raise ValueError(f"{dashed} is for --{chosen} {allowed}, not for {options[chosen]}")
+        raise ValueError(
+            f"{dashed} works only with --{chosen} {allowed}, not with {options[chosen]}"
+        )
 
 
 def require_files(name: str, path: str, *, needs_content: bool) -> None:

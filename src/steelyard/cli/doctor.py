@@ -43,13 +43,13 @@ def doctor(
         list[str] | None,
         typer.Argument(
             metavar="DATA",
-            help="File, folder, quoted pattern or table; nothing for Kafka.",
+            help="File, folder, quoted pattern or table; omit it for Kafka.",
         ),
     ] = None,
     source: Annotated[
         str | None,
         option_values.doctor_source.option(
-            INPUT, "Format; from the file name if not given: {choices}."
+            INPUT, "Format: {choices}; by default from the file name."
         ),
     ] = None,
     separator: Annotated[str, option(INPUT, "Separator of the fields of a CSV file.")] = ",",
@@ -61,7 +61,7 @@ def doctor(
     ] = 1_000_000,
     key: Annotated[
         list[str] | None,
-        option(GROUPING, "Key column; repeat it for several, user.id is a nested field."),
+        option(GROUPING, "Key column; repeat the option for several. user.id is a nested field."),
     ] = None,
     workers: Annotated[int, option(GROUPING, "Number of workers (tasks).")] = 24,
     capacities: Annotated[
@@ -176,7 +176,10 @@ def _single_path(data: list[str]) -> str | None:
 def _require_topic_for(kind: str, servers: str | None, topic: str | None) -> None:
     """Refuse Kafka options for other data, because they would have no effect."""
     for name, value in (("servers", servers), ("topic", topic)):
-        _require(value is None or kind == "kafka", f"{name} is for --source kafka, not for {kind}")
+        _require(
+            value is None or kind == "kafka",
+            f"{name} works only with --source kafka, not with {kind}",
+        )
     require_servers("servers", servers)
 
 

@@ -77,7 +77,7 @@ def simulate(
         float | None, option(GROUPING, "Allowed excess load of cg, porc, ch and plans.")
     ] = None,
     virtual_workers: Annotated[
-        int, option(GROUPING, "Virtual workers per worker; 0: none, or 100 for cg.")
+        int, option(GROUPING, "Virtual workers per worker; 0: 100 for cg, none for others.")
     ] = 0,
     rules: Annotated[
         str, option_values.rules.option(GROUPING, "Delegation rules: {choices}.")
@@ -87,11 +87,11 @@ def simulate(
     fast: Annotated[int, option(CLUSTER, "Number of fast workers.")] = 0,
     times: Annotated[float, option(CLUSTER, "Speed of a fast worker; others have 1.")] = 1.0,
     speeds: Annotated[
-        str | None, option(CLUSTER, "Speeds of all workers instead, such as 5,1,1,1.")
+        str | None, option(CLUSTER, "Speed of every worker, such as 5,1,1,1.")
     ] = None,
     then: Annotated[
         list[str] | None,
-        option(CLUSTER, "Change speeds: 5,4@600000 is --fast 5 --times 4 from that message."),
+        option(CLUSTER, "5,4@600000: --fast 5 --times 4 from message 600,000 on."),
     ] = None,
     service: Annotated[
         str, option_values.service.option(CLUSTER, "Service time of a message: {choices}.")
@@ -101,14 +101,14 @@ def simulate(
     slots: Annotated[
         int, option(RUN, "Number of slots; 0: one per 4,000 messages, at most 1,440.")
     ] = 0,
-    quiet: Annotated[int, option(RUN, "Slots at the start without signals.")] = 0,
+    quiet: Annotated[int, option(RUN, "Number of slots at the start without signals.")] = 0,
     period: Annotated[int, option(RUN, "Slots between aggregations; 0: no aggregation.")] = 0,
     plot: Annotated[Path | None, option(OUTPUT, f"Write a figure ({', '.join(_FIGURES)}).")] = None,
     csv: Annotated[Path | None, option(OUTPUT, "Write all numbers, one per row.")] = None,
     ui: Ui = False,
     ui_port: UiPort = 0,
 ) -> None:
-    """Simulate one grouping scheme on one cluster, and print its measures.
+    """Simulate one grouping scheme on one cluster, and print its metrics.
 
     Options override the settings of the file.
     """

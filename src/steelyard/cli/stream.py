@@ -88,10 +88,10 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     ] = None,
     period: Annotated[
         str | None,
-        option(GROUPING, "Delegated: micro-batches between aggregations, or '10 minutes'."),
+        option(GROUPING, "Delegated: micro-batches, or event time such as '10 minutes'."),
     ] = None,
     slot: Annotated[
-        str | None, option(GROUPING, "Length of a slot: micro-batches, or '10 seconds'.")
+        str | None, option(GROUPING, "Slot: micro-batches, or clock time such as '10 seconds'.")
     ] = None,
     control: Annotated[
         str | None, option(GROUPING, "Control path (shared folder); temporary if not given.")

@@ -64,7 +64,7 @@ def placement_of(options: Options) -> "Placement":
     if options["placement"] == "delegated":
         if tasks is not None:
             raise ValueError(
-                "tasks-per-worker is for --placement pull; pass --virtual-workers instead"
+                "tasks-per-worker works only with --placement pull; pass --virtual-workers instead"
             )
         period = _number_or_length(options["period"])
         if isinstance(period, str) and options["window"] is None:
@@ -76,7 +76,7 @@ def placement_of(options: Options) -> "Placement":
     for name, value in (("virtual-workers", virtual_workers), ("period", options["period"])):
         if value is not None:
             raise ValueError(
-                f"{name} is for --placement delegated: workers keep no state with pull"
+                f"{name} works only with --placement delegated: workers keep no state with pull"
             )
     return Pull(1 if tasks is None else tasks)
 
@@ -103,7 +103,7 @@ def _check_input(options: Options) -> None:
     require_kind(options, "files_per_batch", "source", *FILE_INPUTS)
     require_kind(options, "topic", "source", "kafka")
     if options["servers"] is not None and "kafka" not in (options["source"], options["sink"]):
-        raise ValueError("servers is for --source kafka or --sink kafka")
+        raise ValueError("servers needs --source kafka or --sink kafka")
     require_servers("servers", options["servers"])
     if options["path"] is not None and options["master"].startswith("local"):
         require_files("path", options["path"], needs_content=options["source"] != "text")

@@ -93,7 +93,7 @@ class ControlStore:
 
     @property
     def address(self) -> str:
-        """The address of the folder; stores with the same address are the same."""
+        """The address of the folder; two stores with the same address use the same files."""
         return self._files.address
 
     @property

@@ -42,7 +42,7 @@ def _tiles(numbers: SlotSummary) -> list[tuple[str, str, str]]:
 
 
 def waiting(notice: str) -> str:
-    """Return the text before the first slot."""
+    """Return the text that is shown until the first slot arrives."""
     text = escaped(notice or "Waiting for the first slot.")
     return f'<p class="finding">{text}</p>'
 

@@ -16,7 +16,7 @@ from steelyard.delegation.signals import Measurement, Report, Signal
 from steelyard.validation import require_between
 
 _LATE = 16
-"""The most slots by which an acknowledgement may arrive after a newer one."""
+"""The most slots by which an acknowledgment may arrive after a newer one."""
 
 
 class WorkerSide(ABC):
@@ -83,10 +83,10 @@ class SourceSide(ABC):
         self._last_slots = dict.fromkeys(assignment.workers, -1)
 
     def acknowledge(self, worker: int, report: Report | None) -> list[Move]:
-        """Process an acknowledgement, and return the moves, which the assignment already includes.
+        """Process an acknowledgment, and return the moves, which the assignment already includes.
 
-        Only the first acknowledgement of each slot counts. A worker whose first slot is not over
-        sends acknowledgements without a report, which are ignored.
+        Only the first acknowledgment of each slot counts. A worker whose first slot is not over
+        sends acknowledgments without a report, which are ignored.
         """
         if worker not in self._last_slots:
             workers = list(self._last_slots)

@@ -8,7 +8,7 @@ from steelyard.validation import require_between
 
 
 class Signal(Enum):
-    """The state that a worker reports to the sources with an acknowledgement."""
+    """The state that a worker reports to the sources with an acknowledgment."""
 
     IDLE = "idle"
     NORMAL = "normal"
@@ -17,7 +17,7 @@ class Signal(Enum):
 
 @dataclass(frozen=True)
 class Report:
-    """The content of an acknowledgement: the slot that the worker finished, and its state."""
+    """The content of an acknowledgment: the slot that the worker finished, and its state."""
 
     slot: int
     """The number of the slot that the worker finished."""

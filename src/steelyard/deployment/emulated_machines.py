@@ -40,7 +40,7 @@ class ByPartition(MachineOfTask):
 
 @dataclass(frozen=True)
 class ByProcess(MachineOfTask):
-    """Every Python process is a machine that runs tasks of any worker.
+    """Every Python process stands for a machine, which may run tasks of any worker.
 
     Processes get their numbers from symbolic links in a folder.
     """

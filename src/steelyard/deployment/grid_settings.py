@@ -53,7 +53,7 @@ class GridSettings:
             require_between("delays", delay, above=0)
         if len(set(self.strategies)) < len(self.strategies):
             names = ", ".join(strategy.name for strategy in self.strategies)
-            raise ValueError(f"schemes must name each strategy once, got {names}")
+            raise ValueError(f"schemes must not repeat a name, got {names}")
 
     def keep_in(self, folder: Path) -> None:
         """Use a folder for results; refuse one with results of other settings.
@@ -88,7 +88,7 @@ class GridSettings:
 
     @property
     def executors(self) -> int:
-        """The number of executors: the largest divisor of the number of workers up to eight."""
+        """The number of executors: the largest number up to eight that divides the number of workers."""
         return max(parts for parts in range(1, 9) if self.workers % parts == 0)
 
     @property

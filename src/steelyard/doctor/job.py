@@ -41,7 +41,7 @@ class Job:
 
     @property
     def balanced_code(self) -> str | None:
-        """Steelyard's line of code; None if Spark's own code is never skewed."""
+        """Steelyard's line of code; None if Spark's own code needs no balancing."""
         code = self.work.balanced_code
         return None if code is None else self._filled(code)
 

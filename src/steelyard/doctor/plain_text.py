@@ -42,7 +42,7 @@ def shown_time(seconds: float, *, with_hours: bool = False) -> str:
 
 
 def worker_count(workers: int) -> str:
-    """Return a number of workers in words.
+    """Return a number of workers as text.
 
     >>> worker_count(1), worker_count(2000)
     ('1 worker', '2,000 workers')

@@ -58,7 +58,7 @@ class Results:
         return Results(table)
 
     def totals(self, metric: str, **labels: object) -> pd.DataFrame:
-        """Return the rows of a metric for whole runs, without series."""
+        """Return the rows of a metric that describe whole runs."""
         rows = self.where(metric=metric, **labels).table
         return rows[rows["time"].isna()]
 

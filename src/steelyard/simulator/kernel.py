@@ -1,8 +1,8 @@
 """The compiled loop of the simulator: messages arrive in order at first-come, first-served queues.
 
 Each worker serves messages in order, so the finish time of a message is known at its arrival and
-no queue of messages is kept. The loop keeps only the acknowledgements that carry a signal: the
-first acknowledgement of each slot from each worker to each source.
+no queue of messages is kept. The loop keeps only the acknowledgments that carry a signal: the
+first acknowledgment of each slot from each worker to each source.
 """
 
 from typing import Any, NamedTuple, Self
@@ -132,28 +132,28 @@ class Tally(NamedTuple):
         )
 
 
-class Acknowledgements(NamedTuple):
-    """A heap of the acknowledgements that carry signals, the earliest first.
+class Acknowledgments(NamedTuple):
+    """A heap of the acknowledgments that carry signals, the earliest first.
 
     A pair is a worker and a source, as the number worker * sources + source. All arrays by pair
     are empty without delegation.
     """
 
     times: Floats
-    """The time of each acknowledgement in the heap."""
+    """The time of each acknowledgment in the heap."""
     pairs: Counts
-    """The pair of each acknowledgement in the heap."""
+    """The pair of each acknowledgment in the heap."""
     size: Counts
     """The size of the heap, and the number of entries in `due`."""
     due: Counts
-    """The pairs whose acknowledgements have arrived, in order; the simulation delivers them."""
+    """The pairs whose acknowledgments have arrived, in order; the simulation delivers them."""
     next_signal: Floats
-    """For each pair the end of the slot after which its next acknowledgement carries a signal.
+    """For each pair the end of the slot after which its next acknowledgment carries a signal.
 
     Events at the same time have an order: messages finish, then a slot ends, then messages arrive.
     """
     may_move: NDArray[np.bool_]
-    """For each worker whether its acknowledgements may move a virtual worker in this slot."""
+    """For each worker whether its acknowledgments may move a virtual worker in this slot."""
 
     @classmethod
     def empty(cls, workers: int, sources: int, slot: float) -> Self:
@@ -169,7 +169,7 @@ class Acknowledgements(NamedTuple):
         )
 
     def with_room(self) -> Self:
-        """Return the same acknowledgements, with twice the capacity if the heap is full."""
+        """Return the same acknowledgments, with twice the capacity if the heap is full."""
         if not self.times.size or self.size[0] < self.times.size:
             return self
         longer = 2 * self.times.size
@@ -195,7 +195,7 @@ def _push(acks: Any, time: Any, pair: Any) -> None:
 
 @compiled
 def _pop(acks: Any) -> Any:
-    """Remove the earliest acknowledgement from the heap and return its pair."""
+    """Remove the earliest acknowledgment from the heap and return its pair."""
     first = acks.pairs[0]
     acks.size[0] -= 1
     size = acks.size[0]
@@ -304,9 +304,9 @@ def _count_arrivals(keys: Any, times: Any, chosen: Any, tick: Any, row: Any, tal
 
 @compiled
 def _collect(acks: Any, until: Any, sources: Any) -> Any:
-    """Move arrived acknowledgements to `due`, up to the first that may move a virtual worker.
+    """Move arrived acknowledgments to `due`, up to the first that may move a virtual worker.
 
-    Return True if there is such an acknowledgement or `due` is full: the simulation must then
+    Return True if there is such an acknowledgment or `due` is full: the simulation must then
     deliver them before the next message arrives.
     """
     while acks.size[0] > 0 and acks.times[0] <= until:
@@ -332,7 +332,7 @@ def advance(
 ) -> Any:
     """Let messages arrive from `position` on; return the new position and if the slot is over.
 
-    The loop stops at an acknowledgement that may move a virtual worker, and when the heap is full.
+    The loop stops at an acknowledgment that may move a virtual worker, and when the heap is full.
     It replaces the bins of messages that arrived with their workers.
 
     Args:
@@ -344,7 +344,7 @@ def advance(
         work_table: The work of the messages.
         workers: The clocks of the workers, which the function updates.
         tally: The counts, which the function updates.
-        acks: The acknowledgements, which the function updates.
+        acks: The acknowledgments, which the function updates.
     """
     keys, times, bins = arrivals.keys, arrivals.times, arrivals.bins
     first_message = arrivals.first_message

@@ -31,7 +31,7 @@ class PerKey:
                 f"work must have one number for each of {keys:,} keys, got shape {self.work.shape}"
             )
         if not (np.isfinite(self.work) & (self.work >= 0)).all():
-            raise ValueError("work must be finite numbers of at least 0 for all keys")
+            raise ValueError("work must be a finite number, at least 0, for every key")
 
 
 Service = Deterministic | Exponential | PerKey

@@ -75,7 +75,7 @@ class SimulatedSources:
         return sum(router.probes for router in self._routers)
 
     def acknowledge(self, source: int, worker: int, report: Report) -> Sequence[Move]:
-        """Give an acknowledgement to a source; return the moves of virtual workers it makes."""
+        """Give an acknowledgment to a source; return the moves of virtual workers it makes."""
         moves = self._sides[source].acknowledge(worker, report)
         for move in moves:
             self.owners[source, move.virtual] = move.taker

@@ -183,7 +183,7 @@ def test_lines_of_text_become_words(tmp_path):
         (["--key", "no such"], "is neither a column nor an expression; the columns are"),
         (["--agg", "sum:nothing"], "nothing"),
         (["--placement", "push"], "placement must be one of pull, delegated; got 'push'"),
-        (["--period", "2"], "period is for --placement delegated"),
+        (["--period", "2"], "period works only with --placement delegated"),
         (["--window", "1 hour"], "window needs a column of event times"),
     ],
 )

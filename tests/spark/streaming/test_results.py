@@ -61,7 +61,7 @@ def test_aggregators_that_spark_cannot_merge_are_exact(rows, stream, tmp_path, p
 
 
 @PLACEMENTS
-def test_functions_run_at_workers(stream, tmp_path, placement):
+def test_functions_run_on_workers(stream, tmp_path, placement):
     """Each row is processed once, at any worker."""
 
     def numbers(rows: pa.Table) -> pa.Table:

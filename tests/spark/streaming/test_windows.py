@@ -33,7 +33,7 @@ pytestmark = [
     ("placement", "mode", "slide"),
     [("pull", "append", "1 hour"), ("delegated", "update", None), ("delegated", "append", None)],
 )
-def test_windows_have_the_results_of_spark(stream, tmp_path, placement, mode, slide):
+def test_windows_have_the_same_results_as_in_spark(stream, tmp_path, placement, mode, slide):
     """Tumbling and sliding windows have the same rows as with Spark's `window`."""
     hours = sy.Window("at", "2 hours", slide, watermark="30 minutes")
     grouped = group(stream, tmp_path, placement, window=hours)
