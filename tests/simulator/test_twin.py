@@ -88,9 +88,9 @@ def test_the_simulator_agrees_with_its_plain_twin(case, grouping, sources):
     assert outcome.moves.tolist() == expected.tolist()
 
 
-def test_arrived_acknowledgements_are_delivered_in_parts():
-    """`due` does not overflow if more acknowledgements have arrived than it can hold."""
-    acks = kernel.Acknowledgements(
+def test_arrived_acknowledgments_are_delivered_in_parts():
+    """`due` does not overflow if more acknowledgments have arrived than it can hold."""
+    acks = kernel.Acknowledgments(
         times=np.array([1.0, 1.0, 1.0]),
         pairs=np.array([0, 1, 2]),
         size=np.array([3, 0]),

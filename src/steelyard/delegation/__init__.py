@@ -1,6 +1,6 @@
 """Delegation: virtual workers move by signals alone, without configured capacities.
 
-Once a slot, a worker side turns measurements into a state, which travels with acknowledgements. A
+Once a slot, a worker side turns measurements into a state, which travels with acknowledgments. A
 source side pairs busy workers with idle workers and moves virtual workers.
 
 >>> from steelyard.assignment import Assignment

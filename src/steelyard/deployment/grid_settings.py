@@ -88,7 +88,7 @@ class GridSettings:
 
     @property
     def executors(self) -> int:
-        """The number of executors: the largest number up to eight that divides the number of workers."""
+        """The number of executors: the largest divisor of the number of workers, at most eight."""
         return max(parts for parts in range(1, 9) if self.workers % parts == 0)
 
     @property

@@ -11,7 +11,7 @@ _REPORTED = {"KG": (9.15, 93.0), "PKG": (3.67, 45.59)}
 
 
 def configurations(scale: Scale) -> list[Configuration]:
-    """Return configurations of the paper's schemes on 50 to 1,000 virtual workers, without delegation."""
+    """Return configurations of the paper's schemes on 50 to 1,000 bins, without delegation."""
     return [
         Configuration(
             "allocation",

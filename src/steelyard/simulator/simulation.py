@@ -89,7 +89,7 @@ class _Simulation:
             aggregated=settings.period is not None,
         )
         signaled = settings.sources if self.delegates else 0
-        self.acks = kernel.Acknowledgements.empty(workers, signaled, slot)
+        self.acks = kernel.Acknowledgments.empty(workers, signaled, slot)
         self.moves = np.zeros(self.slots, np.int64)
         self.signals = np.zeros(self.slots, np.int64)
         self.owned = np.zeros((self.slots, workers))
@@ -159,7 +159,7 @@ class _Simulation:
         return int(stopped), bool(done)
 
     def _deliver(self, slot: int) -> None:
-        """Deliver the acknowledgements that have arrived to the sources, the earliest first."""
+        """Deliver the acknowledgments that have arrived to the sources, the earliest first."""
         arrived = self.acks.due[: self.acks.size[1]].tolist()
         self.acks.size[1] = 0
         signals = moves = 0
@@ -211,7 +211,7 @@ class _Simulation:
         return [Measurement(*row) for row in rows]
 
     def _note_signals(self, slot: int) -> None:
-        """Record the signals, and which workers' acknowledgements may move a virtual worker.
+        """Record the signals, and which workers' acknowledgments may move a virtual worker.
 
         Delegation moves no virtual worker for a normal worker or while no worker is busy.
         """
