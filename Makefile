@@ -59,8 +59,12 @@ test-connect: setup ## run the Spark tests through a Spark Connect server
 
 .PHONY: test-cluster
 test-cluster: setup ## test a small cluster: killed executors and drivers, bad rows, lost control files
-	@$(BIN)/python -m pytest -m cluster tests/spark
+	@$(BIN)/python -m pytest -m 'cluster and not elastic' tests/spark
 	@$(BIN)/python -m pytest --cluster -m faults tests/spark
+
+.PHONY: test-elastic
+test-elastic: setup ## run streams on a standalone cluster whose executors come and go (ten minutes)
+	@$(BIN)/python -m pytest -m elastic tests/spark
 
 .PHONY: test-streaming
 test-streaming: setup ## test streaming queries: exact results, restarts, lost control files
@@ -98,7 +102,7 @@ test-latest-connect: check-machine $(LATEST) ## run the Spark tests on the newes
 	@.venv-latest/bin/python -m pytest tests/spark/streaming/test_results.py
 
 .PHONY: test-all
-test-all: test test-package test-browser test-cluster test-streaming test-large test-kafka test-deployment test-latest test-connect ## run all tests
+test-all: test test-package test-browser test-cluster test-elastic test-streaming test-large test-kafka test-deployment test-latest test-connect ## run all tests
 
 .PHONY: deploy
 deploy: setup ## run the paper's deployment on Spark and Kafka (two hours)

@@ -11,7 +11,7 @@ from tests.spark import elastic_job
 from tests.spark.standalone import StandaloneCluster
 from tests.waiting import PATIENCE, until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.elastic, pytest.mark.slow]
 
 FILES, EACH = 6, 1000
 ROOT = Path(__file__).parents[2]
