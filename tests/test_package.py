@@ -75,4 +75,4 @@ def test_the_lock_file_holds_names_and_versions_only():
 
 
 def test_the_changelog_describes_this_version():
-    assert f"## {steelyard.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"## [{steelyard.__version__}]" in (ROOT / "CHANGELOG.md").read_text()

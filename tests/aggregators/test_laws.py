@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import steelyard as sy
 from steelyard.aggregators import Aggregation, ApproxDistinct, Quantiles, TopK
 from tests.aggregators.cases import EXPECTED, ROWS, aggregation, batch
 
@@ -29,6 +30,16 @@ def by_key(table):
 
 def plain(table):
     return {(row["key"], row["part"]): row for row in table.to_pylist()}
+
+
+def test_every_public_aggregator_is_checked():
+    """A new aggregator needs a plain result in `cases.py`."""
+    public = {name for name in sy.__all__ if _is_aggregator(getattr(sy, name))}
+    assert public == {type(aggregator).__name__ for aggregator in EXPECTED}
+
+
+def _is_aggregator(found):
+    return isinstance(found, type) and issubclass(found, sy.Aggregator) and found != sy.Aggregator
 
 
 @given(ROWS)

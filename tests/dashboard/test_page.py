@@ -3,6 +3,7 @@
 import numpy as np
 from bokeh.document import Document
 
+from steelyard.dashboard.figures import SERIES
 from steelyard.dashboard.page import Page
 from steelyard.dashboard.runs import Finished, ShownRun
 from steelyard.printable import printable
@@ -94,6 +95,18 @@ def test_two_runs_are_side_by_side():
     assert opened["bars_0"].x_range.end == opened["bars_1"].x_range.end
     assert 4 == len(opened.data("blocks_data_1")["owner"])
     assert [1] == np.array(opened.data("series_data_0")["slot"]).tolist()
+
+
+def test_every_chart_has_its_lines_and_its_place():
+    """Lines have data before and after the first slot, and the page has a place for each chart."""
+    for slots in ([], moving([])):
+        opened = Opened(ShownRun("a run", Finished(slots)))
+        data = opened.data("series_data_0")
+        for name, (columns, _) in SERIES.items():
+            assert f"embed(roots.{name})" in opened.document.template
+            assert opened[name] is not None
+            for column in columns:
+                assert len(slots) == len(data[column]) == len(data[f"{column}_tooltip"])
 
 
 def test_keys_are_text_and_no_formulas():

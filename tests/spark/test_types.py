@@ -28,6 +28,13 @@ from tests.spark.every_type import (
 )
 
 
+def test_every_public_aggregator_is_compared():
+    """A new aggregator needs an entry in `NEEDS`."""
+    found = [getattr(sy, name) for name in sy.__all__]
+    classes = {it for it in found if isinstance(it, type) and issubclass(it, sy.Aggregator)}
+    assert NEEDS.keys() == classes - {sy.Aggregator}
+
+
 @pytest.fixture
 def rows(spark):
     """Return numbered rows."""
