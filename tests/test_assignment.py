@@ -111,7 +111,7 @@ def test_a_copy_is_independent():
         (lambda a: a.owned(7), "there is no worker 7"),
         (lambda a: [a.remove_worker(0), a.remove_worker(1)], "worker 1 is the last worker"),
         (lambda _: Assignment({}), "needs at least one worker"),
-        (lambda _: Assignment({0: [0, 2]}), "every virtual worker from 0 on to exactly one"),
+        (lambda _: Assignment({0: [0, 2]}), "every virtual worker must belong to exactly one"),
         (lambda _: Assignment.equal(0, 1), "workers must be a whole number, at least 1, got 0"),
         (lambda _: Assignment.equal(1, 0), "each must be a whole number, at least 1, got 0"),
     ],

@@ -233,8 +233,11 @@ DOCTOR = ["doctor", "nowhere.parquet", "--key", "k"]
     [
         ("matplotlib", "simulate", [*DOCTOR, "--html", "x.html"]),
         ("jinja2", "simulate", [*DOCTOR, "--html", "x.html"]),
-        ("pyspark", "spark", DOCTOR),
-        ("pyspark", "spark", ["generate", "zf", "--out", "nowhere"]),
+        ("pyspark", "doctor", DOCTOR),
+        ("numba", "doctor", DOCTOR),
+        ("numba", "doctor", ["generate", "zf", "--out", "nowhere"]),
+        ("numba", "schemes", ["compare"]),
+        ("numba", "schemes", ["dashboard"]),
         ("matplotlib", "spark,simulate", ["demo"]),
         ("pyspark", "spark,simulate", ["demo"]),
         ("pandas", "simulate", ["simulate"]),

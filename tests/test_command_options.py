@@ -236,7 +236,7 @@ KAFKA = [*STREAM, "--source", "kafka", "--servers", "x:1", "--topic", "t"]
         ([*STREAM, "--jars", "nowhere.jar"], "jars: the file 'nowhere.jar' does not exist"),
         ([*DOCTOR, "--workers", "0"], "workers must be a whole number"),
         ([*DOCTOR, "--capacities", "1,2"], "capacities must be one number for each of 24"),
-        ([*DOCTOR, "--servers", "x:1"], "servers needs --source kafka, not with parquet"),
+        ([*DOCTOR, "--servers", "x:1"], "servers works only with --source kafka, not with parquet"),
         ([*DOCTOR, "--separator", ""], "separator must be at least one character"),
         ([*DOCTOR, "--jars", "nowhere.jar"], "jars: the file 'nowhere.jar' does not exist"),
         (

@@ -200,7 +200,7 @@ def test_the_navigation_has_every_page():
 
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path):
-    """`make docs` prints nothing, and no page loads a file from another site."""
+    """`make docs` succeeds, and no page loads a file from another site."""
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path],
         capture_output=True,
@@ -209,7 +209,8 @@ def test_the_site_builds_without_a_warning(tmp_path):
         cwd=ROOT,
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    # Without --quiet: that would hide warnings from --strict, too.
+    assert done.returncode == 0, done.stderr
     for page in navigation():
         html = (tmp_path / page).with_suffix(".html").read_text()
         assert re.findall(r'<(?:script|img|iframe)[^>]*src="(?:https?:)?//', html) == []

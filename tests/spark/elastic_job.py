@@ -57,6 +57,20 @@ class NotedSum(sy.Sum):
         return True
 
 
+def hosts(spark):
+    """Return the hosts of the executors, and of the driver."""
+    addresses = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().keySet().mkString(" ")
+    return {address.split(":")[0] for address in addresses.split()}
+
+
+def wait_for(condition):
+    """Wait until the condition holds."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "the executors of the new worker do not join"
+        time.sleep(0.2)
+
+
 def main(placement, scenario, folder):
     """Count until all files are read."""
     spark = SparkSession.builder.getOrCreate()
@@ -77,6 +91,8 @@ def main(placement, scenario, folder):
         batch.write.mode("overwrite").parquet(f"{folder}/out/batch={number}")
         if scenario == "dynamic":
             time.sleep(4)  # longer than executors may be idle
+        if scenario == "exchange" and number == 2:
+            wait_for(lambda: "127.0.0.4" in hosts(spark) and "127.0.0.2" not in hosts(spark))
 
     writer = counts.writeStream.outputMode("update").foreachBatch(write)
     writer = writer.option("checkpointLocation", f"{folder}/checkpoint")

@@ -243,7 +243,7 @@ def test_a_balancer_can_be_pickled(spark, warm):
         ({"routing": sy.Balance(buckets=3)}, ValueError, "buckets must be at least the number of"),
         ({"routing": sy.Planner(4).plan}, ValueError, "pass a Balance, not a RoutingPlan"),
         ({"routing": 0.1}, TypeError, "routing must be a Balance, got 0.1"),
-        ({"capacities": [1]}, ValueError, "capacities must be one number for each of 4"),
+        ({"capacities": [1]}, ValueError, "capacities must have one number for each of 4"),
     ],
 )
 def test_bad_settings_get_one_sentence(arguments, error, sentence):

@@ -252,7 +252,7 @@ def test_equal_rows_are_split_on_a_scan_and_warned_of_elsewhere(spark):
             "epsilon must be",
         ),
         (lambda f: sy.group_by(f, "page", workers=2, weight="w"), "there is no column 'w'"),
-        (lambda f: sy.group_by(f, "page", workers=2, capacities=[1]), "capacities must be"),
+        (lambda f: sy.group_by(f, "page", workers=2, capacities=[1]), "capacities must have"),
         (lambda f: sy.group_by(f.select("*", "id"), "page", workers=2), "more than one column"),
         (
             lambda f: sy.group_by(
