@@ -1,5 +1,6 @@
 """Functions run on executors without this package, and make the next task cheaper."""
 
+import ast
 import gc
 import importlib.util
 import json
@@ -101,6 +102,31 @@ def import_all(folder, sources):
     )
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
+
+
+SOURCES_IN_A_ZIP = """
+import sys
+
+sys.path.insert(0, sys.argv[1])
+import steelyard
+from steelyard.spark.shipping import _sources
+
+assert steelyard.__file__.startswith(sys.argv[1]), steelyard.__file__
+print({name: (is_package, len(code)) for name, (is_package, code) in _sources().items()})
+"""
+
+
+def test_modules_are_shipped_from_a_zip_file(tmp_path):
+    """`spark-submit --py-files` puts a wheel, which is a zip file, on the path of the driver."""
+    path, root = tmp_path / "steelyard.whl", Path(steelyard.__file__).parent
+    with zipfile.ZipFile(path, "w") as file:
+        for module in root.rglob("*.py"):
+            file.write(module, module.relative_to(root.parent))
+    command = [sys.executable, "-c", SOURCES_IN_A_ZIP, str(path)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    expected = {name: (package, len(code)) for name, (package, code) in _sources().items()}
+    assert expected == ast.literal_eval(ran.stdout)
 
 
 def test_shipped_modules_need_only_shipped_modules(tmp_path):

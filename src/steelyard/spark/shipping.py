@@ -8,7 +8,8 @@ the same process cheaper.
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -92,15 +93,23 @@ def shipped(work: Work) -> Work:
 
 @cache
 def _sources() -> dict[str, tuple[bool, bytes]]:
-    """Return, by module name, whether the module is a package, and its compressed source."""
-    (root,) = map(Path, steelyard.__path__)
-    needed = list(root.glob("*.py"))
+    """Return, by module name, whether the module is a package, and its compressed source.
+
+    The package may be in a folder or in a zip file, as with `spark-submit --py-files`.
+    """
+    root = files(steelyard)
+    found = _modules(root, steelyard.__name__)
     for package in _PACKAGES:
-        needed += (root / package).rglob("*.py")
+        found |= _modules(root / package, f"{steelyard.__name__}.{package}")
+    return found
+
+
+def _modules(folder: Traversable, package: str) -> dict[str, tuple[bool, bytes]]:
+    """Return the modules of a package, without those of the packages in it."""
     found = {}
-    for path in needed:
-        parts = path.relative_to(root.parent).with_suffix("").parts
-        is_package = parts[-1] == "__init__"
-        name = ".".join(parts[:-1] if is_package else parts)
-        found[name] = (is_package, zlib.compress(path.read_bytes()))
+    for file in folder.iterdir():
+        if file.name.endswith(".py"):
+            is_package = file.name == "__init__.py"
+            name = package if is_package else f"{package}.{file.name.removesuffix('.py')}"
+            found[name] = (is_package, zlib.compress(file.read_bytes()))
     return found
