@@ -90,12 +90,13 @@ def test_the_files_pass_the_checks_of_a_package_index(built):
     succeed(sys.executable, "-m", "twine", "check", "--strict", *files)
 
 
-def test_a_first_job_runs_without_the_compiler(clean_python, tmp_path):
+def test_a_first_job_runs_without_the_compiler(clean_python, tmp_path, monkeypatch):
     """Batch calls and delegated streams need neither numba nor a checkout of the project."""
     code, _ = run(clean_python, "-c", "import numba")
     assert code != 0
     job = tmp_path / "job.py"
     job.write_text(FIRST_JOB)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(clean_python))  # or Spark takes the system's Python
     output = succeed(clean_python, job, cwd=tmp_path)
     assert str(clean_python.parents[1]) in output.splitlines()[-1]
 
