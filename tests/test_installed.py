@@ -15,7 +15,13 @@ FIRST_JOB = """
 import steelyard as sy
 from pyspark.sql import SparkSession
 
-spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+settings = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
 rows = spark.range(4000).selectExpr("if(id % 2 = 0, 'hot', string(id % 70)) AS page", "id")
 balanced = sy.repartition(rows, 4, "page")
 assert balanced.rdd.getNumPartitions() == 4
@@ -27,10 +33,12 @@ seen = grouped.map_arrow(lambda table: table.select(["id"]), "id long")
 assert sorted(row["id"] for row in seen.collect()) == list(range(4000))
 joined = sy.join(rows, rows.groupBy("page").count(), "page", workers=4)
 assert joined.count() == 4000
-stream = sy.group_stream(
-    spark.readStream.format("rate").load(), "value", workers=2, placement=sy.Delegated()
-)
-stream.aggregate(sy.Count())
+rows.write.parquet("rows")
+stream = spark.readStream.schema(rows.schema).parquet("rows")
+counts = sy.group_stream(stream, "page", workers=2).aggregate(sy.Count())
+writer = counts.writeStream.outputMode("complete").format("memory").queryName("counts")
+writer.trigger(availableNow=True).start().awaitTermination()
+assert spark.table("counts").where("page = 'hot'").first()["count"] == 2000
 import steelyard
 print(steelyard.__file__)
 """
@@ -91,7 +99,7 @@ def test_the_files_pass_the_checks_of_a_package_index(built):
 
 
 def test_a_first_job_runs_without_the_compiler(clean_python, tmp_path, monkeypatch):
-    """Batch calls and delegated streams need neither numba nor a checkout of the project."""
+    """Batch calls and streams need neither numba nor a checkout of the project."""
     code, _ = run(clean_python, "-c", "import numba")
     assert code != 0
     job = tmp_path / "job.py"
