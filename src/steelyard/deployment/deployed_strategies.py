@@ -60,7 +60,7 @@ class DeployedStrategy:
     """Whether `steelyard deploy --quick` runs it."""
     warm_up: WarmUp = field(default=WarmUp(), repr=False)
     expected_share: float | None = field(default=None, repr=False)
-    """Expected throughput as a fraction of the limit; None: the warm-up shows it."""
+    """Expected efficiency; None: the warm-up shows it."""
 
     @property
     def is_delegated(self) -> bool:

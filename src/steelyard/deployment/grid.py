@@ -67,7 +67,7 @@ class Grid:
     watch: Callable[[GridRun, Slot], None] = lambda *_: None
     done: Callable[[GridRun], None] = lambda _: None
     _learned: dict[Path, tuple[float, int | None]] = field(default_factory=dict, repr=False)
-    """By control path: the expected fraction of the limit, and the slots until convergence."""
+    """By control path: the expected efficiency, and the slots until convergence."""
 
     def run(self, runs: Sequence[GridRun]) -> ResultTable:
         """Run all runs that have no result yet."""
@@ -176,7 +176,7 @@ class Grid:
         return min(length, _PAUSED_SECONDS) if run.hetero == "executors" else length
 
     def _warm(self, cluster: MeasuredCluster, run: GridRun) -> tuple[float, int | None]:
-        """Estimate the share of the limit that a strategy reaches; count the slots to learn it."""
+        """Estimate the efficiency of a strategy; count the slots to learn it."""
         control = self._control(run)
         if control not in self._learned:
             machines, words = self._machines(run, self.setting.longest), self.words[run.data]
@@ -309,7 +309,7 @@ class Grid:
 
 
 def _expected(strategy: DeployedStrategy, warm: Measures) -> float:
-    """Estimate the fraction of the limit that a strategy will reach.
+    """Estimate the efficiency that a strategy will reach.
 
     The estimate makes the runs of all strategies about equally long.
     """

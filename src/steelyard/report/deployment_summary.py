@@ -59,7 +59,7 @@ class SummaryRow:
     clock_against_kg: Spread | None
     """The same in wall-clock time."""
     most_against_kg: Spread | None
-    """The limit over the throughput of key grouping: the largest possible speedup."""
+    """The largest possible speedup: the total capacity over the throughput of key grouping."""
 
     @property
     def name(self) -> str:

@@ -57,8 +57,6 @@ def test_no_row_is_lost_with_the_control_path_and_an_executor(folder, results, p
     found = results[f"{placement} {work} lost"]
     assert found["was_killed"]
     for error in found["errors"]:
-        if "CANNOT_LOAD_STATE_STORE" in error:  # Spark's own error, with the files of the executor
-            continue
         assert "which this micro-batch follows, is not in the folder" in error
         assert f"on the host {socket.gethostname()}" in error
     if work == "map_arrow":
