@@ -22,6 +22,7 @@ from pyspark.sql.types import ArrayType
 import steelyard as sy
 from steelyard.apps.batch_or_stream import group
 from steelyard.apps.likelihoods import FeatureLikelihoods, Likelihoods
+from steelyard.spark.versions import from_arrow, to_arrow
 from steelyard.validation import require_between
 
 _CATEGORIES = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "date")
@@ -105,7 +106,7 @@ class NaiveBayes:
 
     def model(self, counts: DataFrame) -> "Model":
         """Return the classifier for these counters, which may come from any query."""
-        counted = counts.toArrow()
+        counted = to_arrow(counts)
         counted = pa.table({name: counted[name] for name in _COUNTERS})
         return Model(self, counted.sort_by([(name, "ascending") for name in _COUNTERS]))
 
@@ -216,7 +217,7 @@ def _with_logs(
 ) -> DataFrame:
     """Add a column with a feature's log likelihoods; null where the value is unknown."""
     table = pa.table({"__value": feature.values, column: list(feature.logs)})
-    known = F.broadcast(frame.sparkSession.createDataFrame(table))
+    known = F.broadcast(from_arrow(frame.sparkSession, table))
     values = _values(frame, name)
     if not _is_array(frame, name):
         return result.join(known, F.get(values, F.lit(0)) == F.col("__value"), "left").drop(

@@ -5,12 +5,10 @@ the reverse. A column whose type would change in the conversion is refused.
 """
 
 from collections.abc import Iterator, Sequence
-from inspect import signature
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     CalendarIntervalType,
@@ -24,6 +22,7 @@ from pyspark.sql.types import (
 )
 
 from steelyard.aggregators import Aggregator, Count
+from steelyard.spark.versions import schema_in_arrow
 
 
 def arrow_schema(session: SparkSession, argument: str, schema: StructType) -> pa.Schema:
@@ -35,7 +34,7 @@ def arrow_schema(session: SparkSession, argument: str, schema: StructType) -> pa
                 "Arrow cannot hold; leave it out, or cast it to another type first"
             )
     uses_large = session.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false") == "true"
-    return to_arrow_schema(schema, prefers_large_types=uses_large, **_IN_UTC)
+    return schema_in_arrow(schema, is_large=uses_large)
 
 
 def spark_schema(schema: pa.Schema, keys: Sequence[StructField] = ()) -> StructType:
@@ -78,10 +77,6 @@ def aggregated_schema(
 
 
 _NOT_IN_ARROW = (YearMonthIntervalType, CalendarIntervalType)
-
-# Spark 4.3 requires a time zone; earlier versions use UTC without this argument.
-_TAKES_ZONE = "timezone" in signature(to_arrow_schema).parameters
-_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if _TAKES_ZONE else {}
 
 
 def _require_equal(aggregator: Aggregator, field: StructField, arrives: StructField) -> None:

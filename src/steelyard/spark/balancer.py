@@ -27,6 +27,7 @@ from steelyard.spark.repartitioning import bucket_counts, warn_of_equal_rows
 from steelyard.spark.retries.repeated import repeated
 from steelyard.spark.routing import planner_of, require_routing
 from steelyard.spark.salts import Salts
+from steelyard.spark.versions import to_partitions
 from steelyard.validation import require_whole
 
 _BUCKET = f"{HIDDEN}seen"
@@ -144,7 +145,7 @@ class Balancer:
             self._has_warned = salts.warn_if_missing(self.plan, stacklevel=2)
         plan = salts.fit(self.plan)
         destination = bin_of(plan, self._key.bucket(), salts.column())
-        return seen.repartitionById(plan.bins, destination)
+        return to_partitions(seen, plan.bins, destination)
 
     def _count(self, batch: DataFrame, salts: Salts) -> None:
         """Count the batch in a separate pass, and warn if equal rows cannot be split."""

@@ -11,13 +11,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     DataType,
-    MapType,
     NumericType,
     StructType,
     TimestampNTZType,
     TimestampType,
-    VariantType,
 )
+
+from steelyard.spark.versions import NOT_HASHED
 
 HIDDEN = "__steelyard_"
 """Prefix of the temporary columns that this package adds and later drops."""
@@ -161,7 +161,7 @@ def salt_of(names: Sequence[str]) -> Column:
 
 
 def _can_be_hashed(kind: DataType) -> bool:
-    if isinstance(kind, MapType | VariantType):
+    if isinstance(kind, NOT_HASHED):
         return False
     if isinstance(kind, StructType):
         return all(_can_be_hashed(field.dataType) for field in kind.fields)

@@ -21,6 +21,7 @@ from steelyard.doctor.periods import OverTime, over_time
 from steelyard.doctor.strategies import STRATEGIES
 from steelyard.doctor.work import KindOfWork
 from steelyard.spark.columns import HIDDEN, Key, named, require_frame, require_key, seconds_of
+from steelyard.spark.versions import to_arrow, tried_cast
 
 Watch = Callable[[str], None]
 
@@ -104,7 +105,7 @@ def key_counts(frame: DataFrame, names: tuple[str, ...], workers: int) -> KeyCou
     columns = [named(name) for name in names]
     by_key = frame.groupBy(*columns).agg(F.count(F.lit(1)).alias(_COUNT))
     # Two branches of one query: both read the counts by key from the same shuffle.
-    table = _sums(by_key, names, workers).unionByName(_hottest(by_key, names)).toArrow()
+    table = to_arrow(_sums(by_key, names, workers).unionByName(_hottest(by_key, names)))
     kinds = {kind: table.filter(pa.array(_numbers(table, "kind") == kind)) for kind in range(8)}
     # Each bit of the grouping id stands for one of three columns; it is set if the set omits it.
     by_count, by_bucket, by_part = kinds[0b011], kinds[0b101], kinds[0b110]
@@ -218,7 +219,7 @@ def _seconds(alone: DataFrame, time: str) -> Column:
     if isinstance(kind, DateType):
         return F.unix_date(named(_TIME)).cast("double") * 86_400
     if isinstance(kind, StringType):
-        number = named(_TIME).try_cast("double")
+        number = tried_cast(_TIME, "double")
         return F.coalesce(number, F.try_to_timestamp(named(_TIME)).cast("double"))
     found = kind.simpleString()
     raise ValueError(f"time: column {time!r} must hold times, dates or numbers, got {found}")
@@ -229,9 +230,8 @@ def _over_time(fields: _Fields, messages: int, workers: int) -> OverTime:
     if messages > _SAMPLED_ROWS:
         rows = rows.sample(fraction=_SAMPLED_ROWS / messages, seed=0)
     key = Key(fields.key, BUCKETS)
-    table = rows.select(
-        named(_TIME).alias("time"), key.hashed().alias("hash"), _texts(fields.key).alias("name")
-    ).toArrow()
+    time, name = named(_TIME).alias("time"), _texts(fields.key).alias("name")
+    table = to_arrow(rows.select(time, key.hashed().alias("hash"), name))
     _, first, keys = np.unique(_numbers(table, "hash"), return_index=True, return_inverse=True)
     names = [tuple(name) for name in table["name"].take(pa.array(first)).to_pylist()]
     times = table["time"].to_numpy(zero_copy_only=False).astype(np.float64)

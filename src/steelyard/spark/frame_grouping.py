@@ -43,6 +43,7 @@ from steelyard.spark.routing import (
 )
 from steelyard.spark.salts import Salts
 from steelyard.spark.shipping import shipped
+from steelyard.spark.versions import to_partitions
 from steelyard.validation import require_whole
 
 _BUCKET, _WEIGHT, _HASH = f"{HIDDEN}bucket", f"{HIDDEN}weight", f"{HIDDEN}hash"
@@ -243,7 +244,7 @@ class GroupedFrame:
         partials = self._exchanged(list(read), with_bucket=True).mapInArrow(
             shipped(Add(by_bucket, _BUCKET, self.bins)), packing.SCHEMA
         )
-        met = partials.repartitionById(self.bins, F.col("bin")).select("block")
+        met = to_partitions(partials, self.bins, F.col("bin")).select("block")
         return met.mapInArrow(shipped(Merge(by_bucket, _BUCKET)), kinds)
 
     @property
@@ -296,7 +297,7 @@ class GroupedFrame:
         # Spark resolves columns by name here and fails on dots, so the columns are renamed.
         numbered = rows.toDF(*(f"c{i}" for i in range(len(kept))))
         blocks = numbered.mapInArrow(pack, packing.SCHEMA)
-        return blocks.repartitionById(self.bins, F.col("bin")).select("block")
+        return to_partitions(blocks, self.bins, F.col("bin")).select("block")
 
     def _routed(self) -> tuple[DataFrame, packing.Destinations]:
         """Return the frame with the columns for routing, and how a source task uses them."""

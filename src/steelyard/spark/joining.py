@@ -10,7 +10,6 @@ from functools import reduce
 from operator import and_
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from steelyard.plans import Balance, RoutingPlan
 from steelyard.spark.columns import (
@@ -29,6 +28,7 @@ from steelyard.spark.routing import (
     require_workers_of,
 )
 from steelyard.spark.salts import Salts
+from steelyard.spark.versions import to_joined_partitions
 from steelyard.validation import require_whole
 
 
@@ -100,21 +100,11 @@ def join(
         planner = planner_of(routing, workers, capacities)
         plan = counted_plan(rows, names, planner, salts, weight=weight, sample=routing.sample)
     bucket = Key(names, plan.buckets).bucket()
-    routed = _placed(with_bin(rows, plan, bucket, salts.column()), workers)
-    copied = _placed(with_every_bin(small, plan, bucket), workers)
+    keys = [named(name) for name in names]
+    routed = with_bin(rows, plan, bucket, salts.column())
+    routed = to_joined_partitions(routed, workers, BIN, keys)
+    copied = to_joined_partitions(with_every_bin(small, plan, bucket), workers, BIN, keys)
     return routed.join(copied, [BIN, *names], how).drop(BIN)
-
-
-def _placed(frame: DataFrame, workers: int) -> DataFrame:
-    """Move every row to the partition of its bin; a join by bin and key leaves it there.
-
-    A bin is never null. The coalesce makes this known to Spark, which otherwise computes each bin
-    twice: once to check for nulls. With `repartition(workers, BIN)` Spark would shuffle again by
-    bin and key. (It also does so here under its internal setting
-    requireAllClusterKeysForDistribution.)
-    """
-    not_null = F.coalesce(F.col(BIN), F.lit(0))
-    return frame.withColumn(BIN, not_null).repartitionById(workers, F.col(BIN))
 
 
 def _has_key(names: Sequence[str]) -> Column:

@@ -8,13 +8,12 @@ of the bucket.
 from functools import reduce
 from operator import add
 
-import numpy as np
-from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from steelyard.plans import RoutingPlan
 from steelyard.spark.columns import HIDDEN, named
+from steelyard.spark.constant_arrays import constant_array
 
 BIN = f"{HIDDEN}bin"
 _BUCKET = f"{HIDDEN}bucket"
@@ -28,20 +27,20 @@ def bin_of(plan: RoutingPlan, bucket: Column, salt: Column) -> Column:
     and a few steps lead to the cell that does.
     """
     tables = plan.tables()
-    first = F.get(_array(tables.first), bucket)
+    first = F.get(constant_array(tables.first), bucket)
     if not tables.bins.size:
         return first
     rank = F.bitwise_not(first)
     place = F.shiftrightunsigned(salt, 32)
-    shift = F.get(_array(tables.guide_shifts), rank)
+    shift = F.get(constant_array(tables.guide_shifts), rank)
     mark = F.call_function("shiftright", place, shift).cast("int")
-    cell = F.get(_array(tables.guide), F.get(_array(tables.guide_starts), rank) + mark)
+    cell = F.get(constant_array(tables.guide), F.get(constant_array(tables.guide_starts), rank) + mark)
     beyond = F.shiftleft(rank.cast("long"), 32) + place
-    ends = _array(tables.ends)
+    ends = constant_array(tables.ends)
     # Each step is one term that starts from the same cell. If each step used the result of the
     # step before, the expression would double with every step.
     steps = [(beyond >= F.get(ends, cell + step)).cast("int") for step in range(tables.steps)]
-    split = F.get(_array(tables.bins), reduce(add, steps, cell))
+    split = F.get(constant_array(tables.bins), reduce(add, steps, cell))
     return F.when(first < 0, split).otherwise(first)
 
 
@@ -66,18 +65,8 @@ def with_every_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column) -> DataF
     Only rows of split buckets appear more than once.
     """
     starts, bins = plan.bins_by_bucket()
-    first = F.get(_array(starts), F.col(_BUCKET))
-    end = F.get(_array(starts), F.col(_BUCKET) + 1)
-    own = F.slice(_array(bins), first + 1, end - first)  # Spark counts from 1 here
+    first = F.get(constant_array(starts), F.col(_BUCKET))
+    end = F.get(constant_array(starts), F.col(_BUCKET) + 1)
+    own = F.slice(constant_array(bins), first + 1, end - first)  # Spark counts from 1 here
     columns = map(named, frame.columns)
     return frame.withColumn(_BUCKET, bucket).select(*columns, F.explode(own).alias(BIN))
-
-
-def _array(values: NDArray[np.integer]) -> Column:
-    """Return a constant array, written as text that Spark parses once.
-
-    One literal for each value would need thousands of calls.
-    """
-    kind = "BIGINT" if values.dtype == np.int64 else "INT"
-    text = ",".join(map(str, values.tolist()))
-    return F.split(F.lit(text), ",").cast(f"ARRAY<{kind}>")

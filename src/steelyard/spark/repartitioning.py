@@ -29,6 +29,7 @@ from steelyard.spark.routing import (
     require_workers_of,
 )
 from steelyard.spark.salts import ENOUGH, Salts
+from steelyard.spark.versions import to_arrow, to_partitions
 from steelyard.validation import require_whole
 
 _CHECKED_ROWS = 20_000
@@ -147,7 +148,7 @@ def repartition(
         planned = counted_plan(frame, key, planner, salts, weight=weight, sample=routing.sample)
     # An expression and not a column, because a column would be shuffled with every row.
     destination = bin_of(planned, Key(key, planned.buckets).bucket(), salts.column())
-    return frame.repartitionById(workers, destination)
+    return to_partitions(frame, workers, destination)
 
 
 def counted_plan(
@@ -209,7 +210,7 @@ def bucket_counts(
         frame = frame.sample(fraction=sample, seed=0)
     bucket, number = f"{HIDDEN}bucket", f"{HIDDEN}number"
     found = frame.groupBy(key.bucket().alias(bucket)).agg(amount_of(weight).alias(number))
-    counted = found.toArrow()
+    counted = to_arrow(found)
     counts = np.zeros(key.buckets)
     counts[counted[bucket].to_numpy()] = counted[number].fill_null(0.0).to_numpy()
     if not (np.isfinite(counts) & (counts >= 0)).all():
@@ -243,7 +244,7 @@ def warn_of_equal_rows(frame: DataFrame, plan: RoutingPlan, bucket: Column, salt
         return
     checked = frame.select(bucket.alias("bucket"), salts.column().alias("salt"))
     checked = checked.where(F.col("bucket").isin(split)).limit(_CHECKED_ROWS)
-    rows = checked.toArrow().to_pandas()
+    rows = to_arrow(checked).to_pandas()
     for number, own in rows.groupby("bucket"):
         largest = own["salt"].value_counts(normalize=True).iloc[0]
         widest = max(cell.weight for cell in plan.cells(int(number)))

@@ -1,12 +1,199 @@
-"""Warn of defects of certain Spark versions.
+"""All differences between the versions of Spark; no other module asks for a version.
 
-A version enters, as in `session.version`; a description of its defects leaves.
+A call that some versions lack enters; what every supported version can do leaves. What a version
+cannot do is refused in one sentence that names the version needed.
 """
 
 import re
 import warnings
+from collections.abc import Callable, Sequence
+from functools import cache
+from inspect import signature
+from typing import Any
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+import pyspark
+from pyspark.sql import Column, DataFrame, SparkSession, types
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import DataType, MapType, StructType
+
+from steelyard.spark.hashed_partitions import completion, label_of
+
+OLDEST = (3, 5)
+"""The oldest version of Spark that Steelyard supports."""
+
+STREAMS = (4, 0)
+"""The first version with `group_stream`: Spark 3.5 has neither Python state nor scalar subqueries
+in its DataFrame API."""
+
+_PARTITION_IDS = (4, 1)
+"""The first version with `DataFrame.repartitionById`."""
+
+NOT_HASHED: tuple[type[DataType], ...] = (
+    MapType,
+    *(getattr(types, name) for name in ("VariantType",) if hasattr(types, name)),
+)
+"""Types that Spark cannot hash."""
+
+
+def version_of(session: SparkSession) -> tuple[int, int]:
+    """Return the major and the minor version of Spark; on Spark Connect, the older of both sides.
+
+    >>> version_of(spark) >= OLDEST
+    True
+    """
+    return min(_parsed(session.version), _parsed(pyspark.__version__))
+
+
+@cache
+def _parsed(version: str) -> tuple[int, int]:
+    major, minor = re.findall(r"\d+", version)[:2]
+    return int(major), int(minor)
+
+
+def require_version(
+    session: SparkSession, least: tuple[int, int], what: str, instead: str = ""
+) -> None:
+    """Refuse what this version of Spark cannot do.
+
+    Args:
+        session: The session.
+        least: The first version that can do it.
+        what: The call, such as "sy.group_stream".
+        instead: What users of older versions can do.
+
+    Raises:
+        ValueError: The version is too old.
+    """
+    if version_of(session) < least:
+        wanted = ".".join(map(str, least))
+        found = min((session.version, pyspark.__version__), key=_parsed)
+        raise ValueError(f"{what} needs Spark {wanted} or newer, and this is {found}{instead}")
+
+
+# Partitions.
+
+
+def to_partitions(frame: DataFrame, partitions: int, partition: Column) -> DataFrame:
+    """Send every row to the partition whose number an expression gives.
+
+    Args:
+        frame: The rows.
+        partitions: The number of partitions.
+        partition: The number of the row's partition, from 0; never null.
+
+    Returns:
+        The same rows in `partitions` partitions.
+    """
+    if version_of(frame.sparkSession) >= _PARTITION_IDS:
+        return frame.repartitionById(partitions, partition)
+    return frame.repartition(partitions, label_of(partition, partitions))
+
+
+def to_joined_partitions(
+    frame: DataFrame, partitions: int, partition: str, keys: Sequence[Column]
+) -> DataFrame:
+    """Send every row to a partition where a join by this column and by the keys leaves it.
+
+    Before Spark 4.1, a join leaves rows in their partitions only if all its columns decide about
+    them. The column then gets, in place of the number, an integer that stands for the number and
+    completes the hash of the key.
+
+    Args:
+        frame: The rows.
+        partitions: The number of partitions.
+        partition: The column with the number of the row's partition, from 0.
+        keys: The other columns of the join.
+
+    Returns:
+        The same rows; the column `partition` may have other values, equal for equal numbers of
+        equal keys.
+    """
+    number = F.col(partition)
+    if version_of(frame.sparkSession) >= _PARTITION_IDS:
+        # The number is never null. The coalesce makes this known to Spark, which otherwise computes
+        # each number twice: once to check for nulls. (Spark shuffles again under its internal
+        # setting requireAllClusterKeysForDistribution.)
+        frame = frame.withColumn(partition, F.coalesce(number, F.lit(0)))
+        return frame.repartitionById(partitions, F.col(partition))
+    frame = frame.withColumn(partition, completion(list(keys), number, partitions))
+    return frame.repartition(partitions, *keys, F.col(partition))
+
+
+# Arrow.
+
+
+def to_arrow(frame: DataFrame) -> pa.Table:
+    """Collect a frame as an Arrow table."""
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow()
+    rows = frame.collect()
+    schema = to_arrow_schema(frame.schema)
+    return pa.Table.from_pylist([row.asDict(recursive=True) for row in rows], schema)
+
+
+def from_arrow(session: SparkSession, table: pa.Table) -> DataFrame:
+    """Return the frame of an Arrow table."""
+    if version_of(session) >= (4, 0):
+        return session.createDataFrame(table)
+    return session.createDataFrame(table.to_pandas())
+
+
+def schema_in_arrow(schema: StructType, *, is_large: bool) -> pa.Schema:
+    """Return the Arrow schema of columns, as Python stages get and return them.
+
+    Args:
+        schema: The columns.
+        is_large: Whether texts and binary values have offsets of 64 bits.
+    """
+    known = signature(to_arrow_schema).parameters
+    # Spark 4.3 requires a time zone; earlier versions use UTC without this argument.
+    given: dict[str, Any] = {"timezone": "UTC", "prefers_large_types": is_large}
+    return to_arrow_schema(schema, **{name: given[name] for name in given if name in known})
+
+
+def arrow_function(
+    function: Callable[..., pa.Array], inputs: Sequence[pa.DataType], result: DataType
+) -> Callable[..., Column]:
+    """Return a function of columns that is computed in Python, on Arrow arrays.
+
+    Args:
+        function: Maps arrays to an array.
+        inputs: The Arrow types of the arguments.
+        result: The type of the result.
+    """
+    try:
+        from pyspark.sql.functions import arrow_udf  # Spark 4.1
+    except ImportError:
+        pass
+    else:
+        made: Callable[..., Column] = arrow_udf(function, result)  # type: ignore[call-overload]
+        return made
+    import pandas as pd  # only this version needs it
+    from pyspark.sql.functions import pandas_udf
+
+    def through_pandas(*columns: pd.Series) -> pd.Series:
+        arrays = (pa.Array.from_pandas(c, t) for c, t in zip(columns, inputs, strict=True))
+        return function(*arrays).to_pandas()
+
+    return pandas_udf(through_pandas, result)  # type: ignore[call-overload, no-any-return]
+
+
+# Expressions.
+
+
+def tried_cast(column: str, kind: str) -> Column:
+    """Return an expression in another type, null where that is not possible.
+
+    Args:
+        column: The expression, in SQL.
+        kind: The type, in SQL.
+    """
+    return F.expr(f"try_cast({column} AS {kind})")
+
+
+# Defects.
 
 CLOSES_SOCKETS = {(4, 1): 4, (4, 2): 1}
 """By minor version, the first patch version in which `transformWithState` closes its sockets.

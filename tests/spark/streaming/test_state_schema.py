@@ -3,22 +3,21 @@
 from pyspark.sql import functions as F
 
 from steelyard.control.definition import Definition
-from steelyard.spark.streaming.state_schema import definition_column, explanation_of
+from steelyard.spark.streaming.state_schema import definition_columns, explanation_of
 
 SUM = Definition(aggregators=("Sum(column='id')",), keys=("page string",), placement="pull")
 MAX = Definition(aggregators=("Max(column='id')",), keys=("page string",), placement="pull")
 
 
 def type_of(spark, definition):
-    """Return the type that stands for a definition."""
-    column = definition_column(definition, F.lit(None).cast("string"))
-    return spark.range(1).select(column.alias("definition")).schema["definition"].dataType
+    """Return the type of the columns that stand for a definition."""
+    columns = definition_columns(definition, F.lit(None).cast("string"))
+    return spark.range(1).select(*(c.alias(name) for name, c in columns.items())).schema
 
 
 def types_in(kind):
-    """Return the types at the leaves of a type of structs."""
-    (field,) = kind.fields
-    return [leaf.dataType for leaf in field.dataType.fields]
+    """Return the types without the names."""
+    return [field.dataType for field in kind.fields]
 
 
 def test_definitions_differ_in_types_and_not_only_in_names(spark):

@@ -9,9 +9,6 @@ PANE, SHARD = f"{HIDDEN}pane", f"{HIDDEN}shard"
 TIME = f"{HIDDEN}time"
 """The column of event times."""
 
-DEFINITION = f"{HIDDEN}definition"
-"""The column whose type stands for the definition of the query."""
-
 WATERMARK = "spark.watermarkDelayMs"
 """Spark's metadata of a column that has a watermark."""
 

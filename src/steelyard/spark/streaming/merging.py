@@ -3,11 +3,12 @@
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, DecimalType, DoubleType, StructField
 
 from steelyard.aggregators import Aggregator, Count, Max, Mean, Min, Sum
 from steelyard.spark.shipping import by_value
+from steelyard.spark.versions import arrow_function
 
 _MERGING = ("state", "merge", "result", "result_type")
 
@@ -63,8 +64,8 @@ def _mean(aggregator: Aggregator, states: list[StructField], kind: DataType) -> 
     def mean(total: pa.Array, count: pa.Array) -> pa.Array:
         return fetch().result([total, count]).cast(promised)
 
-    result: Column = arrow_udf(mean, kind)(total, count)  # type: ignore[call-overload]
-    return result
+    inputs = (to_arrow_type(states[0].dataType), pa.int64())
+    return arrow_function(mean, inputs, kind)(total, count)
 
 
 def states_of(

@@ -2,7 +2,7 @@
 
 A worker, as a function of its state, enters; a stateful processor leaves. Each group of rows has
 one value of state, so Spark's state store is called once for each worker, not once for each key. A
-large value is stored in pieces: if several copies of it do not fit into the memory of the JVM,
+large value is stored in pieces, after a short value with their number: if several copies of it do not fit into the memory of the JVM,
 Spark's thread for the state dies and the query waits for it forever. Rows leave through pandas in
 Arrow's types, so that no value changes.
 """
@@ -30,8 +30,8 @@ def stateful(worker: StatefulWorker) -> StatefulProcessor:
 
             one_value = StructType([StructField("value", BinaryType())])
             number = StructType([StructField("number", IntegerType())])
-            self.kept: Any = handle.getValueState("kept", one_value)
-            self.pieces: Any = handle.getMapState("pieces", number, one_value)
+            # One state variable, because each of them costs every task a round trip to the JVM.
+            self.kept: Any = handle.getMapState("kept", number, one_value)
 
         def handleInputRows(  # noqa: N802  # Spark's name
             self,
@@ -70,11 +70,11 @@ def stateful(worker: StatefulWorker) -> StatefulProcessor:
             """Return the value, and the number of its pieces."""
             from steelyard.executor.state_values import pieces_of
 
-            if not self.kept.exists():
+            if not self.kept.containsKey((0,)):
                 return None, 0
-            first = bytes(self.kept.get()[0])
+            first = bytes(self.kept.getValue((0,))[0])
             count = pieces_of(first)
-            pieces = (bytes(self.pieces.getValue((i,))[0]) for i in range(count))
+            pieces = (bytes(self.kept.getValue((i + 1,))[0]) for i in range(count))
             return b"".join(pieces) if count else first, count
 
         def write(self, value: bytes | None, count: int) -> None:
@@ -83,13 +83,13 @@ def stateful(worker: StatefulWorker) -> StatefulProcessor:
 
             first, pieces = cut(value) if value is not None else (None, [])
             for number, piece in enumerate(pieces):
-                self.pieces.updateValue((number,), (piece,))
+                self.kept.updateValue((number + 1,), (piece,))
             for number in range(len(pieces), count):
-                self.pieces.removeKey((number,))
+                self.kept.removeKey((number + 1,))
             if first is None:
-                self.kept.clear()
+                self.kept.removeKey((0,))
             else:
-                self.kept.update((first,))
+                self.kept.updateValue((0,), (first,))
 
         def close(self) -> None:
             pass

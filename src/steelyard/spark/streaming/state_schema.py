@@ -1,8 +1,8 @@
-"""The definition of a query as a type, which Spark compares with the type in the checkpoint.
+"""The definition of a query as types, which Spark compares with the types in the checkpoint.
 
 Spark compares the types of a state with those in the checkpoint before a query continues, and
-ignores names. A definition therefore becomes a type: other definitions have other types. Its text
-is a name in that type, because the error of Spark shows names.
+ignores names. A definition therefore becomes the types of a few columns: another definition has
+other types. Its text is the name of one of them, because the error of Spark shows names.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType
 
 from steelyard.control.definition import Definition
+from steelyard.spark.columns import HIDDEN
 
 _BEFORE = "the state belongs to a query with "
 _AFTER = "; a query with another definition needs a new checkpoint"
@@ -21,11 +22,16 @@ _AFTER = "; a query with another definition needs a new checkpoint"
 _REFUSED = "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"
 """Spark's name of the error. Its text has the schema in the checkpoint, then the new schema."""
 
-_DIGEST_BYTES = 8
+_COLUMNS = 4
+"""Number of columns; two definitions have the same types once in a billion."""
+
+_MOST_DIGITS = 18
+"""Most digits of the decimals. Spark's fast aggregation has no decimals with more digits, and no
+structs."""
 
 
-def definition_column(definition: Definition, missing: Column) -> Column:
-    """Return a column for `groupBy` that is always null and whose type stands for a definition.
+def definition_columns(definition: Definition, missing: Column) -> dict[str, Column]:
+    """Return columns for `groupBy` that are always null and whose types stand for a definition.
 
     A null takes 8 bytes of each key in the state.
 
@@ -36,17 +42,23 @@ def definition_column(definition: Definition, missing: Column) -> Column:
             Spark removes literals from grouping columns.
 
     Returns:
-        A column of structs.
+        The columns by their names.
     """
-    text = _text(definition)
-    digest = hashlib.sha256(text.encode()).digest()[:_DIGEST_BYTES]
-    fingerprint = F.struct(
-        *(
-            F.lit(None).cast(DecimalType(16 + high, low)).alias(f"_{i}")
-            for i, (high, low) in enumerate(divmod(byte, 16) for byte in digest)
-        )
-    )
-    return F.when(missing == "", F.struct(fingerprint.alias(f"{_BEFORE}{text}{_AFTER}")))
+    text = json.dumps({name: v for name, v in asdict(definition).items() if name != "states"})
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
+    columns = {}
+    for i in range(_COLUMNS):
+        number, chosen = divmod(number, len(_DECIMALS))
+        name = f"{HIDDEN}{i}" if i else f"{HIDDEN}{_BEFORE}{text}{_AFTER}"
+        columns[name] = F.when(missing == "", F.lit(0).cast(_DECIMALS[chosen]))
+    return columns
+
+
+_DECIMALS = [
+    DecimalType(digits, scale)
+    for digits in range(1, _MOST_DIGITS + 1)
+    for scale in range(digits)  # 0 must fit
+]
 
 
 def explanation_of(failure: str) -> str | None:
@@ -69,8 +81,3 @@ def explanation_of(failure: str) -> str | None:
     except ValueError as error:
         return str(error)
     return None
-
-
-def _text(definition: Definition) -> str:
-    compared = {name: value for name, value in asdict(definition).items() if name != "states"}
-    return json.dumps(compared)

@@ -28,7 +28,6 @@ from steelyard.spark.streaming import worker_stage
 from steelyard.spark.streaming.hidden_columns import (
     ARRIVED,
     BUCKET,
-    DEFINITION,
     PANE,
     SHARD,
     SHARDS,
@@ -36,7 +35,7 @@ from steelyard.spark.streaming.hidden_columns import (
 )
 from steelyard.spark.streaming.merging import merged, states_of
 from steelyard.spark.streaming.source_stage import SourceStage
-from steelyard.spark.streaming.state_schema import definition_column
+from steelyard.spark.streaming.state_schema import definition_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +68,9 @@ class StreamResult:
             keys.append(PANE)
             everything.append(Max(TIME))
         aggregation = Aggregation(everything, keys, schema)
-        rows = self._partial_rows(aggregation)
-        states = list(rows.drop(DEFINITION).schema.fields)
+        definition = definition_columns(self.definition, F.col(REPORT))
+        rows = self._partial_rows(aggregation).withColumns(definition).drop(REPORT)
+        states = [field for field in rows.schema.fields if field.name not in definition]
         own = [states.pop(0) for _ in keys]
         groups = [
             worker_stage.as_field(column.name, key)
@@ -86,7 +86,8 @@ class StreamResult:
             if window.watermark is not None:
                 rows = rows.withWatermark(TIME, window.watermark)
             groups = [F.window(F.col(TIME), window.length, window.slide), *groups]
-        return rows.groupBy(*groups, DEFINITION).agg(*columns).drop(DEFINITION)
+        hidden = map(named, definition)
+        return rows.groupBy(*groups, *hidden).agg(*columns).drop(*definition)
 
     def merged_in_shards(self, wanted: Aggregation, schema: pa.Schema) -> DataFrame:
         """Merge in Python; the states of all keys of a shard are one value of the state store."""
@@ -105,16 +106,13 @@ class StreamResult:
         return worker_stage.unpacked(results, wanted.result_schema.types, fields)
 
     def _partial_rows(self, aggregation: Aggregation) -> DataFrame:
-        """Return partial states as rows: keys, one column for each value, the definition."""
+        """Return partial states as rows: keys, one column for each value, the column of reports."""
         read = _columns_of(aggregation)
         partials = Partials(aggregation)
         kinds = spark_schema(partials.schema, self._keys)
         if self.source.workers.are_delegated:
-            rows = self._where_state_is(read, self._periodic(aggregation, read, None), kinds)
-        else:
-            rows = self._in_any_task(read, partials, partials.schema, kinds)
-        definition = definition_column(self.definition, F.col(REPORT))
-        return rows.withColumn(DEFINITION, definition).drop(REPORT)
+            return self._where_state_is(read, self._periodic(aggregation, read, None), kinds)
+        return self._in_any_task(read, partials, partials.schema, kinds)
 
     @property
     def _keys(self) -> list[StructField]:

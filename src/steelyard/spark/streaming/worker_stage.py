@@ -6,7 +6,7 @@ Blocks of rows enter, each with its bin; results or partial states leave, with a
 from collections.abc import Sequence
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -18,9 +18,11 @@ from steelyard.executor.stopwatch import Stopwatch
 from steelyard.executor.worker import Worker
 from steelyard.executor.worker_output import REPORT, Unpacked
 from steelyard.spark.arrow_types import spark_schema
+from steelyard.spark.hashed_partitions import label_of
 from steelyard.spark.shipping import shipped
 from steelyard.spark.streaming.hidden_columns import WATERMARK
 from steelyard.spark.streaming.processors import stateful
+from steelyard.spark.versions import to_partitions
 
 BLOCKS = spark_schema(worker_output.BLOCKS)
 """Rows of a bin and a block, in Spark's types."""
@@ -40,7 +42,7 @@ def in_any_task(
     Returns:
         The output of the workers, with a column for reports.
     """
-    at_workers = sent.select("bin", "block").repartitionById(bins, F.col("bin")).select("block")
+    at_workers = to_partitions(sent.select("bin", "block"), bins, F.col("bin")).select("block")
     return at_workers.mapInArrow(shipped(Pulled(*work)), with_report(kinds))
 
 
@@ -58,8 +60,8 @@ def where_state_is(
     Returns:
         The output of the workers, with a column for reports.
     """
-    label = F.get(F.array(*map(F.lit, _labels(sent.sparkSession, workers))), F.col("bin"))
-    labeled = sent.select(label.alias("label"), "bin", "block", "latest")
+    label = label_of(F.col("bin"), workers).alias("label")
+    labeled = sent.select(label, "bin", "block", "latest")
     return labeled.groupBy("label").transformWithStateInPandas(
         stateful(worker), with_report(kinds), "Update", "None"
     )
@@ -100,12 +102,3 @@ def with_report(kinds: StructType) -> StructType:
     """Return the schema with a column for reports."""
     fields = [StructField(field.name, field.dataType) for field in kinds.fields]
     return StructType([*fields, StructField(REPORT, StringType())])
-
-
-def _labels(session: SparkSession, workers: int) -> list[int]:
-    """Return for each worker the smallest integer that Spark hashes to the worker's partition."""
-    places = F.pmod(F.hash("id"), F.lit(workers)).alias("place")
-    numbers = session.range(0, 64 * workers + 64, 1, 1).select(F.col("id").cast("int"))
-    found = numbers.groupBy(places).agg(F.min("id").alias("label")).collect()
-    labels = {row["place"]: int(row["label"]) for row in found}
-    return [labels[worker] for worker in range(workers)]
