@@ -33,9 +33,16 @@ def merged(aggregator: Aggregator, states: list[StructField], kind: DataType) ->
         result = F.max(states[0].name)
     elif isinstance(aggregator, Mean):
         result = _mean(aggregator, states, kind)
+    elif isinstance(aggregator, Count):
+        result = _count(states[0])
     else:
         result = _sum(aggregator, states[0])
     return result.alias(aggregator.name)
+
+
+def _count(state: StructField) -> Column:
+    """Return the sum of counts. It always fits, so it needs none of the checks of `_sum`."""
+    return F.sum(state.name)
 
 
 def _sum(aggregator: Aggregator, state: StructField) -> Column:
@@ -55,7 +62,7 @@ def _sum(aggregator: Aggregator, state: StructField) -> Column:
 
 
 def _mean(aggregator: Aggregator, states: list[StructField], kind: DataType) -> Column:
-    total, count = (_sum(aggregator, state) for state in states)
+    total, count = _sum(aggregator, states[0]), _count(states[1])
     if not isinstance(kind, DecimalType):
         return F.when(count > 0, total / count)
     # Spark's division of decimals returns fewer decimal places than a mean has.
