@@ -34,7 +34,9 @@ def bin_of(plan: RoutingPlan, bucket: Column, salt: Column) -> Column:
     place = F.shiftrightunsigned(salt, 32)
     shift = F.get(constant_array(tables.guide_shifts), rank)
     mark = F.call_function("shiftright", place, shift).cast("int")
-    cell = F.get(constant_array(tables.guide), F.get(constant_array(tables.guide_starts), rank) + mark)
+    cell = F.get(
+        constant_array(tables.guide), F.get(constant_array(tables.guide_starts), rank) + mark
+    )
     beyond = F.shiftleft(rank.cast("long"), 32) + place
     ends = constant_array(tables.ends)
     # Each step is one term that starts from the same cell. If each step used the result of the
