@@ -2,10 +2,12 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 BIN := .venv/bin
-# pip of the environment that contains the target file: .venv or .venv-latest.
+# pip of the environment that contains the target file: .venv or .venv-spark-VERSION.
 PIP = $(@D)/bin/python -m pip install --quiet --disable-pip-version-check
 READY := .venv/.ready
-LATEST := .venv-latest/.ready
+# The versions of Spark besides that of requirements.lock. Each has an environment of its own, in
+# which requirements-spark-VERSION.lock overrides requirements.lock.
+OTHER_SPARKS := 3.5 4.0 4.1 4.3
 # Tests of streams, and tests that start a cluster, a broker or a browser, take minutes and have
 # separate targets.
 QUICK := -m 'not browser and not cluster and not kafka and not package and not streaming and not deployment'
@@ -22,17 +24,16 @@ help: ## list the targets
 	@$(PIP) --requirement requirements.lock
 	@touch $@
 
-# The newest Spark with otherwise the same versions: requirements-latest.lock overrides
-# requirements.lock.
-.venv-latest/.pinned: requirements.lock requirements-latest.lock
-	@python=$$(scripts/find-python) && rm -rf .venv-latest && "$$python" -m venv .venv-latest
-	@echo "Installing the newest Spark into .venv-latest (a few minutes the first time)"
+.venv-spark-%/.pinned: requirements.lock requirements-spark-%.lock
+	@python=$$(scripts/find-python) && rm -rf $(@D) && "$$python" -m venv $(@D)
+	@echo "Installing Spark $* into $(@D) (a few minutes the first time)"
 	@awk -F == 'NR == FNR { named[$$1]; print; next } !($$1 in named)' \
-		requirements-latest.lock requirements.lock > $(@D)/requirements.lock
+		requirements-spark-$*.lock requirements.lock > $(@D)/requirements.lock
 	@$(PIP) --requirement $(@D)/requirements.lock
 	@touch $@
 
-$(READY) $(LATEST): %/.ready: %/.pinned pyproject.toml
+.PRECIOUS: %/.pinned %/.ready
+%/.ready: %/.pinned pyproject.toml
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -91,18 +92,24 @@ test-browser: setup ## test the dashboard in a browser
 test-package: setup ## install the wheel into an empty environment and run a first job there
 	@$(BIN)/python -m pytest -m package tests
 
-.PHONY: test-latest
-test-latest: check-machine $(LATEST) ## run the Spark tests, and some streaming tests, on the newest Spark
-	@.venv-latest/bin/python -m pytest $(SPARK_TESTS)
-	@.venv-latest/bin/python -m pytest tests/spark/streaming/test_results.py
+.PHONY: test-versions
+test-versions: $(OTHER_SPARKS:%=test-spark-%) ## run the Spark tests on every other version of Spark, classic and Connect (hours)
 
-.PHONY: test-latest-connect
-test-latest-connect: check-machine $(LATEST) ## run the Spark tests on the newest Spark through Spark Connect
-	@.venv-latest/bin/python -m pytest --connect $(SPARK_TESTS)
-	@.venv-latest/bin/python -m pytest tests/spark/streaming/test_results.py
+# The Spark tests on one version of Spark, such as `make test-spark-4.0`.
+test-spark-%: check-machine .venv-spark-%/.ready
+	@.venv-spark-$*/bin/python -m pytest $(SPARK_TESTS)
+	@.venv-spark-$*/bin/python -m pytest --connect $(SPARK_TESTS)
+
+.PHONY: test-oldest
+test-oldest: check-machine .venv-spark-3.5/.ready ## run the tests marked `versions` on the oldest Spark
+	@.venv-spark-3.5/bin/python -m pytest -m versions tests/spark
+
+.PHONY: test-newest
+test-newest: check-machine .venv-spark-4.3/.ready ## run the tests marked `versions` on the newest Spark, through Spark Connect
+	@.venv-spark-4.3/bin/python -m pytest --connect -m versions tests/spark
 
 .PHONY: test-all
-test-all: test test-package test-browser test-cluster test-elastic test-streaming test-large test-kafka test-deployment test-latest test-connect ## run all tests
+test-all: test test-package test-browser test-cluster test-elastic test-streaming test-large test-kafka test-deployment test-connect test-versions ## run all tests
 
 .PHONY: deploy
 deploy: setup ## run the paper's deployment on Spark and Kafka (two hours)

@@ -26,7 +26,7 @@ from benchmarks.streaming.running import WORKERS, Bench, local
 from benchmarks.timing import table
 from steelyard.spark.shipping import shipped
 
-_KEYS, _BATCHES = 100_000, 4
+_KEYS, _BATCHES = 100_000, 10
 _FIRST = "repartition(n, key), counted in Python, merged"
 
 

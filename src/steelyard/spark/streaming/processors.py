@@ -4,8 +4,7 @@ A worker, as a function of its state, enters; a stateful processor leaves. Each 
 one value of state, so Spark's state store is called once for each worker, not once for each key. A
 large value is stored in pieces, after a short value with their number: if several copies of it do
 not fit into the memory of the JVM, Spark's thread for the state dies and the query waits for it
-forever. Rows leave through pandas in
-Arrow's types, so that no value changes.
+forever. Rows leave through pandas in Arrow's types, so that no value changes.
 """
 
 from collections.abc import Iterator
