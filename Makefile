@@ -32,7 +32,7 @@ help: ## list the targets
 	@$(PIP) --requirement $(@D)/requirements.lock
 	@touch $@
 
-.PRECIOUS: %/.pinned %/.ready
+.PRECIOUS: .venv-spark-%/.pinned %/.ready
 %/.ready: %/.pinned pyproject.toml
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -99,6 +99,13 @@ test-versions: $(OTHER_SPARKS:%=test-spark-%) ## run the Spark tests on every ot
 test-spark-%: check-machine .venv-spark-%/.ready
 	@.venv-spark-$*/bin/python -m pytest $(SPARK_TESTS)
 	@.venv-spark-$*/bin/python -m pytest --connect $(SPARK_TESTS)
+
+.PHONY: features
+features: setup $(OTHER_SPARKS:%=.venv-spark-%/.ready) ## test every feature on every version of Spark, and write docs/versions.md
+	@for bin in $(BIN) $(OTHER_SPARKS:%=.venv-spark-%/bin); do for mode in "" --connect; do \
+		$$bin/python -m pytest $$mode tests/spark/test_features.py \
+			--features docs/results/versions; done; done
+	@scripts/features-table
 
 .PHONY: test-oldest
 test-oldest: check-machine .venv-spark-3.5/.ready ## run the tests marked `versions` on the oldest Spark

@@ -207,8 +207,13 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
 
 
 def _print_failure(failed: Exception) -> None:
-    """Print the whole message of Spark, because its first line is often not enough."""
-    first, *others = str(failed).splitlines() or [""]
+    """Print our sentence on a changed query, or else the whole message of Spark.
+
+    The first line of that message is often not enough.
+    """
+    from steelyard.spark.streaming.state_schema import explanation_of
+
+    first, *others = (explanation_of(str(failed)) or str(failed)).splitlines() or [""]
     text = Text.assemble(("The query failed:", "red"), " ", printable(first))
     error_console.print(text, soft_wrap=True)
     for line in others:

@@ -43,3 +43,12 @@ def test_only_a_refused_definition_is_explained(spark):
     assert explanation_of(refused.format("page string", now)) is None
     assert explanation_of(refused.format(was, now[:60])) is None
     assert explanation_of(f"[STREAM_FAILED] {was} {now}") is None
+
+
+def test_the_sentence_of_a_task_is_found_in_its_error():
+    """With a control path a task refuses the definition, and Spark adds its own lines."""
+    sentence = (
+        "the checkpoint is of a query with the keys a long, and this query has b long: keep them "
+        "as they were, or use a new checkpoint"
+    )
+    assert explanation_of(f"[STREAM_FAILED] at x\nValueError: {sentence}\n\tat y") == sentence

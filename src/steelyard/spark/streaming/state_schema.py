@@ -7,6 +7,7 @@ other types. Its text is the name of one of them, because the error of Spark sho
 
 import hashlib
 import json
+import re
 from dataclasses import asdict
 
 from pyspark.sql import Column
@@ -21,6 +22,9 @@ _AFTER = "; a query with another definition needs a new checkpoint"
 
 _REFUSED = "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"
 """Spark's name of the error. Its text has the schema in the checkpoint, then the new schema."""
+
+_REFUSED_BY_A_TASK = re.compile(r"the checkpoint is of a query with the .* or use a new checkpoint")
+"""The error of `Definition.require_same`, within the error of a task that raised it."""
 
 _COLUMNS = 4
 """Number of columns; two definitions have the same types once in a billion."""
@@ -70,6 +74,9 @@ def explanation_of(failure: str) -> str | None:
     Returns:
         The sentence, or None if the query failed for another reason.
     """
+    by_task = _REFUSED_BY_A_TASK.search(failure)
+    if by_task is not None:
+        return by_task[0]
     schemas = failure.partition(_REFUSED)[2].split(_BEFORE)[1:3]
     if len(schemas) < 2:
         return None
