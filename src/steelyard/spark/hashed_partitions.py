@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from steelyard.spark.constant_arrays import constant_array
 
 _BITS = 32
-_MASK = 2**_BITS - 1
+_MASK = (1 << _BITS) - 1
 _FIRST, _SECOND, _ADDED = 0xCC9E2D51, 0x1B873593, 0xE6546B64
 """The constants with which Murmur3 mixes a value into a hash."""
 _LAST = (0x85EBCA6B, 0xC2B2AE35)
@@ -79,13 +79,16 @@ def _hashed(integers: NDArray[np.int64]) -> NDArray[np.int64]:
     hashed = (_left(mixed ^ _SEED, 13) * 5 + _ADDED & _MASK) ^ _INTEGER_BYTES
     for shift, factor in ((16, _LAST[0]), (13, _LAST[1])):
         hashed = (hashed ^ hashed >> shift) * factor & _MASK
-    return (hashed ^ hashed >> 16).astype(np.uint32).astype(np.int32).astype(np.int64)
+    unsigned = (hashed ^ hashed >> 16).astype(np.uint32)
+    signed: NDArray[np.int64] = unsigned.astype(np.int32).astype(np.int64)
+    return signed
 
 
 def _left(values: NDArray[np.int64], places: int) -> NDArray[np.int64]:
     """Rotate the last 32 bits of each value to the left."""
     values = values & _MASK
-    return values << places & _MASK | values >> _BITS - places
+    rotated: NDArray[np.int64] = values << places & _MASK | values >> _BITS - places
+    return rotated
 
 
 def _times(value: Column, factor: int) -> Column:
@@ -117,9 +120,9 @@ def _unfinished(hashed: int) -> int:
 def _rotated(value: int, places: int) -> int:
     """Rotate the last 32 bits of a value to the right."""
     value &= _MASK
-    return value >> places | value << _BITS - places & _MASK
+    return (value >> places) | (value << (_BITS - places) & _MASK)
 
 
 def _inverse(factor: int) -> int:
     """Return the factor that undoes a multiplication in 32 bits."""
-    return pow(factor, -1, 2**_BITS)
+    return int(pow(factor, -1, 2**_BITS))

@@ -7,7 +7,7 @@ and which are malformed.
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +32,7 @@ from steelyard.datasets.loading import (
 from steelyard.spark.columns import named, seconds_of
 from steelyard.spark.observed_counts import Observed
 
-_Batches = Iterable[pa.RecordBatch]
+_Batches = Iterator[pa.RecordBatch]
 _TALLIED = "time double, key string, lines bigint, malformed bigint"
 
 

@@ -163,21 +163,19 @@ def arrow_function(
         inputs: The Arrow types of the arguments.
         result: The type of the result.
     """
-    try:
-        from pyspark.sql.functions import arrow_udf  # Spark 4.1
-    except ImportError:
-        pass
-    else:
-        made: Callable[..., Column] = arrow_udf(function, result)  # type: ignore[call-overload]
+    arrow_udf = getattr(F, "arrow_udf", None)  # since Spark 4.1
+    if arrow_udf is not None:
+        made: Callable[..., Column] = arrow_udf(function, result)
         return made
-    import pandas as pd  # only this version needs it
-    from pyspark.sql.functions import pandas_udf
+    import pandas as pd  # only older versions need it
+    from pyspark.sql.pandas.functions import pandas_udf
 
     def through_pandas(*columns: pd.Series) -> pd.Series:
         arrays = (pa.Array.from_pandas(c, t) for c, t in zip(columns, inputs, strict=True))
         return function(*arrays).to_pandas()
 
-    return pandas_udf(through_pandas, result)  # type: ignore[call-overload, no-any-return]
+    through: Callable[..., Column] = pandas_udf(through_pandas, result)  # type: ignore[call-overload]
+    return through
 
 
 # Expressions.
