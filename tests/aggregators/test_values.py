@@ -233,3 +233,22 @@ def test_bad_input_is_refused_before_any_work(make, sentence):
     """The error message names the aggregator, the given value and the allowed values."""
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+def test_two_aggregators_of_one_column_have_their_aliases():
+    """Without aliases the result would have two columns of one name, which is refused."""
+    rows = pa.record_batch({"key": [1, 1], "v": [1.0, 3.0]})
+    halves, tails = Quantiles("v", [0.5]), Quantiles("v", [0.99])
+    with pytest.raises(ValueError, match="two columns of the result would be called"):
+        Aggregation([halves, tails], ["key"], rows.schema)
+    agg = Aggregation([halves.alias("p50"), tails.alias("p99")], ["key"], rows.schema)
+    found = agg.result(agg.add(agg.create(), rows)).to_pylist()
+    assert [{"key": 1, "p50": [1.0], "p99": [3.0]}] == found
+    assert halves.name == "quantiles(v)", "the original has no alias"
+
+
+@pytest.mark.parametrize("name", ["", None, 3])
+def test_an_alias_is_a_name(name):
+    """Other values are refused at once."""
+    with pytest.raises(TypeError, match="alias must be a name, got"):
+        Count().alias(name)

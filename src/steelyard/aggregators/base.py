@@ -5,7 +5,8 @@ result that one worker would compute from all rows.
 """
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from copy import copy
+from typing import ClassVar, Self
 
 import pyarrow as pa
 
@@ -44,7 +45,9 @@ class Aggregator(ABC):
     """
 
     function: ClassVar[str]
-    """The result column is named `function(column)`, as in Spark."""
+    """The result column is named `function(column)`, as in Spark, unless it has an alias."""
+
+    _alias: str | None = None
 
     def __init__(self, column: str) -> None:
         self.column = column
@@ -52,7 +55,27 @@ class Aggregator(ABC):
     @property
     def name(self) -> str:
         """The name of the result column."""
+        return self.default_name if self._alias is None else self._alias
+
+    @property
+    def default_name(self) -> str:
+        """The name of the result column if it has no alias."""
         return f"{self.function}({self.column})"
+
+    def alias(self, name: str) -> Self:
+        """Return the same aggregator with another name for its result column.
+
+        In a stream the alias belongs to the checkpoint, like the other settings of an aggregator.
+
+        >>> from steelyard.aggregators import Max
+        >>> Max("ms").alias("slowest").name
+        'slowest'
+        """
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"alias must be a name, got {name!r}")
+        named = copy(self)
+        named._alias = name
+        return named
 
     @property
     def columns(self) -> list[str]:
@@ -88,8 +111,10 @@ class Aggregator(ABC):
                 )
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({settings})"
+        given = {name: value for name, value in vars(self).items() if name != "_alias"}
+        settings = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        alias = "" if self._alias is None else f".alias({self._alias!r})"
+        return f"{type(self).__name__}({settings}){alias}"
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)

@@ -16,7 +16,7 @@ _LONGEST = 200
 
 
 def described(aggregator: Aggregator) -> str:
-    """Return the class of an aggregator and its public settings.
+    """Return the class of an aggregator, its public settings and its alias.
 
     A setting is described by its type if it is no number, no text and no collection of these.
 
@@ -26,7 +26,8 @@ def described(aggregator: Aggregator) -> str:
     """
     public = {name: value for name, value in vars(aggregator).items() if name[0] != "_"}
     settings = ", ".join(f"{name}={_cut(_text(value))}" for name, value in public.items())
-    return f"{type(aggregator).__name__}({settings})"
+    alias = "" if aggregator.name == aggregator.default_name else f".alias({aggregator.name!r})"
+    return f"{type(aggregator).__name__}({settings}){alias}"
 
 
 def _text(value: Any) -> str:

@@ -69,7 +69,7 @@ class Count(Aggregator):
         self.column = column or ""
 
     @property
-    def name(self) -> str:
+    def default_name(self) -> str:
         return f"count({self.column})" if self.column else "count"
 
     @property
@@ -223,7 +223,7 @@ class Variance(_OfNumbers):
         self.population = population
 
     @property
-    def name(self) -> str:
+    def default_name(self) -> str:
         return f"{'var_pop' if self.population else 'var_samp'}({self.column})"
 
     def state(self, schema: pa.Schema) -> dict[str, pa.DataType]:
