@@ -22,6 +22,7 @@ from steelyard.control.controller import Controller
 from steelyard.control.definition import Definition
 from steelyard.control.history import Slot
 from steelyard.control.store import ControlStore
+from steelyard.executor.pandas_function import OnPandas, PandasFunction
 from steelyard.executor.period import Period
 from steelyard.executor.worker import Function, Map
 from steelyard.spark.arrow_types import aggregated_schema, arrow_schema
@@ -118,18 +119,34 @@ class GroupedStream:
         As in `group_by`, each table holds some rows of a worker, and the function must be correct
         for any split of any key. The messages of a key that is split do not keep their order.
         """
+        promised, kinds = self._promised("map_arrow", function, schema)
+        return self._use().mapped(Map(function, promised), promised, kinds)
+
+    def map_pandas(self, function: PandasFunction, schema: StructType | str) -> DataFrame:
+        """Run a function of pandas DataFrames on the rows of each worker, like `map_arrow`.
+
+        Values have the types that Spark's `mapInPandas` gives them. The executors need pandas.
+        """
+        promised, kinds = self._promised("map_pandas", function, schema)
+        zone = self._source.session.conf.get("spark.sql.session.timeZone") or "UTC"
+        work = Map(OnPandas(function, promised, zone), promised)
+        return self._use().mapped(work, promised, kinds)
+
+    def _promised(
+        self, call: str, function: object, schema: StructType | str
+    ) -> tuple[pa.Schema, StructType]:
+        """Return the schema of the results in Arrow and in Spark; refuse what cannot run."""
         if not callable(function):
             raise TypeError(f"function must be callable, got {function!r}")
         source = self._source
         if source.window is not None or self._period != Period():
             raise ValueError(
-                "map_arrow keeps no state, so `window` and `period` have no meaning: leave them "
+                f"{call} keeps no state, so `window` and `period` have no meaning: leave them "
                 "out, or use aggregate"
             )
-        arrow_schema(source.session, "map_arrow", source.frame.schema)
+        arrow_schema(source.session, call, source.frame.schema)
         kinds = source.session.createDataFrame([], schema).schema
-        promised = arrow_schema(source.session, "schema", kinds)
-        return self._use().mapped(Map(function, promised), promised, kinds)
+        return arrow_schema(source.session, "schema", kinds), kinds
 
     def aggregate(self, *aggregators: Aggregator) -> DataFrame:
         """Return the results of aggregators for every key: the key columns, then one column each.
