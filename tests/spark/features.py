@@ -93,6 +93,13 @@ def map_arrow(spark, folder):
     assert tuple(made.groupBy().sum().first()) == (ROWS, sum(range(ROWS)))
 
 
+@feature("`sy.group_by(...).map_pandas`")
+def map_pandas(spark, folder):
+    grouped = sy.group_by(rows_of(spark), "page", workers=WORKERS)
+    made = grouped.map_pandas(lambda rows: rows[["id", "page"]], "page string, id long")
+    assert sorted(made.collect()) == sorted(rows_of(spark).select("page", "id").collect())
+
+
 @feature("`sy.group_by(...).map_arrow` with whole light keys")
 def whole_light_keys(spark, folder):
     grouped = sy.group_by(rows_of(spark), "page", workers=WORKERS, whole_light_keys=True)

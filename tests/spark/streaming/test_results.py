@@ -75,6 +75,22 @@ def test_functions_run_on_workers(stream, tmp_path, placement):
     assert list(range(FILES * EACH)) == sorted(row[0] for row in written)
 
 
+@PLACEMENTS
+def test_a_pandas_function_gets_every_row_once(stream, tmp_path, placement):
+    """Times pass through pandas without a change, nulls too."""
+
+    def same(rows):
+        return rows[["at", "page", "id"]]
+
+    found = group(stream, tmp_path, placement).map_pandas(
+        same, "page string, id long, at timestamp"
+    )
+    written = table(found, tmp_path / "checkpoint", "append")
+    assert list(range(FILES * EACH)) == sorted(row[1] for row in written)
+    assert all(row[2].timestamp() == 10 * row[1] for row in written)
+    assert {None} == {row[0] for row in written if row[1] % 40 == 1}
+
+
 def test_complete_mode_writes_all_results(rows, stream, tmp_path):
     """Without a control path sources plan from the rows that they read; there is a history, too."""
     grouped = sy.group_stream(stream, "page", workers=4)
