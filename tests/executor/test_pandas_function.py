@@ -63,7 +63,7 @@ def test_the_columns_may_have_another_order():
     ids=["nothing", "a column", "other columns", "no columns", "other values"],
 )
 def test_a_wrong_result_is_refused_in_one_sentence(function, error, sentence):
-    """The sentence names what was returned and what the schema needs."""
+    """The sentence names the result of the function and the schema."""
     with pytest.raises(error, match=f"map_pandas: .*{sentence}"):
         run(function)
 
