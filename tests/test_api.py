@@ -3,10 +3,13 @@
 import enum
 import inspect
 import re
+from pathlib import Path
 
 import pytest
 
 import steelyard as sy
+from steelyard import aggregators
+from steelyard.aggregators.naming import AGGREGATORS, aggregator_named
 
 MOST = 10
 """The most parameters of a call, besides the columns of the key."""
@@ -91,3 +94,18 @@ def test_every_parameter_is_described_in_the_order_of_the_signature(name):
 def test_every_distributing_call_has_described_parameters():
     """The check of descriptions includes the calls that matter most."""
     assert set(DISTRIBUTING) <= set(LONG_CALLS)
+
+
+def test_every_scheme_is_public_and_in_the_reference():
+    """The command line, the package and the reference know the same schemes."""
+    page = (Path(__file__).parents[1] / "docs" / "api" / "schemes.md").read_text()
+    for name in sy.schemes.names():
+        assert type(sy.schemes.named(name)).__name__ in sy.schemes.__all__
+        assert f"`{name}`" in page
+
+
+def test_every_aggregator_has_a_name_for_the_command_line():
+    """A text such as `max:column` makes each public aggregator."""
+    made = {type(aggregator_named(text)) for text in AGGREGATORS}
+    bases = {"Aggregation", "Aggregator", "Groups"}
+    assert {getattr(aggregators, name) for name in aggregators.__all__ if name not in bases} == made

@@ -24,7 +24,7 @@ _IS_DRAWN = """() => {
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Start the Chromium of the system; nothing is downloaded."""
+    """Start the Chromium of the system; as root, install Debian's first if there is none."""
     found = subprocess.run([_FIND], capture_output=True, text=True, check=False)
     if found.returncode:
         raise RuntimeError(found.stderr.strip())

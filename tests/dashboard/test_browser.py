@@ -131,7 +131,7 @@ def test_a_key_that_is_a_script_is_text(control, page):
     assert "Steelyard" == page.title()
 
 
-@pytest.mark.parametrize("width", [1280, 720, 400, 320])
+@pytest.mark.parametrize("width", [1280, 1010, 720, 400, 320])
 def test_nothing_is_wider_than_the_screen(page, finished, width):
     """The page fits phones and large screens."""
     page.set_viewport_size({"width": width, "height": 800})
@@ -144,6 +144,12 @@ def test_nothing_is_wider_than_the_screen(page, finished, width):
             .map((e) => e.className)"""
     )
     assert [] == outside
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll(".series section")]
+            .filter((e) => e.scrollWidth > e.clientWidth + 0.5)
+            .map((e) => `${e.className}: ${e.scrollWidth} > ${e.clientWidth}`)"""
+    )
+    assert [] == cut
 
 
 def colors(page):

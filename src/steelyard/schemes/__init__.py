@@ -56,7 +56,8 @@ def names() -> list[str]:
     """Return the names that `named` accepts.
 
     >>> names()
-    ['kg', 'sg', 'pkg', 'salting', 'potc', 'ch', 'porc', 'porc-graded', 'dchoices', 'wchoices']
+    ['kg', 'sg', 'pkg', 'salting', 'potc', 'ch', 'porc', 'porc-graded', 'dchoices',
+     'wchoices']
     """
     return list(_SCHEMES)
 
