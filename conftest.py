@@ -4,6 +4,7 @@ import os
 import sys
 import uuid
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -48,13 +49,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Start with the Spark tests, and skip tests that Spark Connect does not support."""
+    """Start with the Spark tests, and skip those that this Spark or Spark Connect cannot run."""
     items.sort(key=_needs_spark, reverse=True)  # they take the longest
+    for item in items:
+        for mark in item.iter_markers("needs_spark"):
+            _skip_on_older_spark(item, *mark.args, **mark.kwargs)
     if not config.getoption("--connect"):
         return
     for item in items:
         for mark in item.iter_markers("classic_only"):
             item.add_marker(pytest.mark.skip(reason=f"classic only: {mark.kwargs['reason']}"))
+
+
+def _skip_on_older_spark(item: pytest.Item, least: str, *, reason: str) -> None:
+    found = version("pyspark")
+    if _numbers(found) < _numbers(least):
+        skip = pytest.mark.skip(reason=f"needs Spark {least}, and this is {found}: {reason}")
+        item.add_marker(skip)
+
+
+def _numbers(of_version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in of_version.split(".")[:2])
 
 
 def _needs_spark(item: pytest.Item) -> bool:
