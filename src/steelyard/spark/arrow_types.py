@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     CalendarIntervalType,
@@ -22,7 +21,7 @@ from pyspark.sql.types import (
 )
 
 from steelyard.aggregators import Aggregator, Count
-from steelyard.spark.versions import schema_in_arrow
+from steelyard.spark.versions import schema_in_arrow, spark_types
 
 
 def arrow_schema(session: SparkSession, argument: str, schema: StructType) -> pa.Schema:
@@ -40,10 +39,9 @@ def arrow_schema(session: SparkSession, argument: str, schema: StructType) -> pa
 def spark_schema(schema: pa.Schema, keys: Sequence[StructField] = ()) -> StructType:
     """Return the Spark schema of the columns that a Python stage returns; keys come first.
 
-    Arrow has fewer types than Spark, so the keys keep their Spark types. Timestamps without a time
-    zone stay without one.
+    Arrow has fewer types than Spark, so the keys keep their Spark types.
     """
-    kinds = [field.dataType for field in from_arrow_schema(schema, prefer_timestamp_ntz=True)]
+    kinds = spark_types(schema)
     kinds[: len(keys)] = [key.dataType for key in keys]
     return StructType(list(map(StructField, schema.names, kinds)))
 

@@ -15,8 +15,16 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession, types
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import DataType, MapType, StructType
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    FloatType,
+    MapType,
+    StructField,
+    StructType,
+)
 
 from steelyard.spark.hashed_partitions import completion, label_of
 
@@ -151,6 +159,31 @@ def schema_in_arrow(schema: StructType, *, is_large: bool) -> pa.Schema:
     # Spark 4.3 requires a time zone; earlier versions use UTC without this argument.
     given: dict[str, Any] = {"timezone": "UTC", "prefers_large_types": is_large}
     return to_arrow_schema(schema, **{name: given[name] for name in given if name in known})
+
+
+def spark_types(schema: pa.Schema) -> list[DataType]:
+    """Return the types of Arrow columns in Spark; timestamps without a zone stay without one.
+
+    >>> numbers = pa.list_(pa.field("number", pa.int32(), nullable=False))
+    >>> spark_types(pa.schema({"numbers": numbers}))
+    [ArrayType(IntegerType(), False)]
+    """
+    found = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    return [_like(c.dataType, arrow) for c, arrow in zip(found, schema.types, strict=True)]
+
+
+def _like(kind: DataType, arrow: pa.DataType) -> DataType:
+    """Return a type whose inner values may be null as in Arrow; Spark 4.0 loses this."""
+    if isinstance(kind, ArrayType):
+        return ArrayType(_like(kind.elementType, arrow.value_type), arrow.value_field.nullable)
+    if isinstance(kind, MapType):
+        value = _like(kind.valueType, arrow.item_type)
+        return MapType(_like(kind.keyType, arrow.key_type), value, arrow.item_field.nullable)
+    if isinstance(kind, StructType):
+        inner = zip(kind.fields, arrow, strict=True)
+        fields = ((f, _like(f.dataType, own.type)) for f, own in inner)
+        return StructType([StructField(f.name, like, f.nullable, f.metadata) for f, like in fields])
+    return kind
 
 
 def arrow_function(
