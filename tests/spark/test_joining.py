@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -181,7 +182,12 @@ def test_column_names_are_those_of_sparks_join(spark):
     assert [6, 6] == [row["w"] for row in joined]
 
 
-SHUFFLES = ["Exchange shufflepartitionidpassthrough"] * 2
+PARTITIONING = (
+    "shufflepartitionidpassthrough"
+    if hasattr(DataFrame, "repartitionById")  # Spark 4.1
+    else "hashpartitioning"
+)
+SHUFFLES = [f"Exchange {PARTITIONING}"] * 2
 SORTED = [*SHUFFLES, "SortMergeJoin"]
 SENT = ["BroadcastExchange HashedRelationBroadcastMode", "BroadcastHashJoin", *SHUFFLES]
 LIMIT = "10MB"
@@ -217,6 +223,25 @@ def test_each_frame_is_shuffled_once_into_equal_partitions(
     rows = found.drop_duplicates("id")
     assert rows["p"].value_counts().max() <= 1.05 * len(rows) / WORKERS
     assert expected == operators(placed)
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"], ids=["adaptive", "fixed"])
+@pytest.mark.parametrize(
+    ("kind", "value"), [("bigint", "k"), ("string", "k"), ("double", "if(k = 0, double('NaN'), k)")]
+)
+@pytest.mark.parametrize("rows", [20, ROWS], ids=["small", "equal"])
+def test_a_join_adds_no_shuffle(views, spark, configured, adaptive, kind, value, rows):
+    """Spark sees that both frames are partitioned for the join, for keys of any type."""
+    configured({ADAPTIVE: adaptive, BROADCAST: "-1", LATE_BROADCAST: "-1"})
+    key = f"cast({value} AS {kind}) AS page"
+    left = views.selectExpr("page AS k", "id").selectExpr(key, "id")
+    right = spark.range(0, rows, 1, 2).selectExpr("id AS k", "id AS other").selectExpr(key, "other")
+    joined = join(left, right, "page", "left", workers=WORKERS, salt=["id"])
+    placed = joined.select("id", F.spark_partition_id().alias("p"))
+    sizes = placed.toArrow().to_pandas()["p"].value_counts()
+    assert sizes.sum() == ROWS
+    assert sizes.max() <= 1.05 * ROWS / WORKERS
+    assert operators(placed) == SORTED
 
 
 def test_keys_are_hashed_once(views, pages, planned):

@@ -10,9 +10,11 @@ from functools import reduce
 from operator import and_
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from steelyard.plans import Balance, RoutingPlan
 from steelyard.spark.columns import (
+    HIDDEN,
     Key,
     named,
     require_frame,
@@ -28,8 +30,10 @@ from steelyard.spark.routing import (
     require_workers_of,
 )
 from steelyard.spark.salts import Salts
-from steelyard.spark.versions import to_joined_partitions
+from steelyard.spark.versions import can_join_in_place, to_joined_partitions
 from steelyard.validation import require_whole
+
+_HASH = f"{HIDDEN}hash"
 
 
 def join(
@@ -100,11 +104,32 @@ def join(
         planner = planner_of(routing, workers, capacities)
         plan = counted_plan(rows, names, planner, salts, weight=weight, sample=routing.sample)
     bucket = Key(names, plan.buckets).bucket()
-    keys = [named(name) for name in names]
     routed = with_bin(rows, plan, bucket, salts.column())
-    routed = to_joined_partitions(routed, workers, BIN, keys)
-    copied = to_joined_partitions(with_every_bin(small, plan, bucket), workers, BIN, keys)
-    return routed.join(copied, [BIN, *names], how).drop(BIN)
+    copied = with_every_bin(small, plan, bucket)
+    if can_join_in_place(big.sparkSession, [big.schema[name].dataType for name in names]):
+        keys = [named(name) for name in names]
+        routed, copied = (to_joined_partitions(f, workers, BIN, keys) for f in (routed, copied))
+        return routed.join(copied, [BIN, *names], how).drop(BIN)
+    return _joined_by_hash(routed, copied, names, how, workers)
+
+
+def _joined_by_hash(
+    routed: DataFrame, copied: DataFrame, names: Sequence[str], how: str, workers: int
+) -> DataFrame:
+    """Join by the bin and the hash of the key, and compare the keys of rows with equal hashes."""
+    hashed = F.when(_has_key(names), Key(tuple(names), 1).hashed())  # null keys match nothing
+    others = [name for name in routed.columns if name not in names]
+    routed, copied = (
+        to_joined_partitions(frame.withColumn(_HASH, hashed), workers, BIN, [F.col(_HASH)])
+        for frame in (routed.select(*map(named, [*names, *others])), copied)
+    )
+    hidden = {name: f"{HIDDEN}small_{i}" for i, name in enumerate([BIN, _HASH, *names])}
+    equal = [named(name) == F.col(hidden[name]) for name in (BIN, _HASH)]
+    for name in names:
+        # Two comparisons, because Spark would take an equality for a column of the join.
+        equal += [named(name) <= F.col(hidden[name]), named(name) >= F.col(hidden[name])]
+    joined = routed.join(copied.withColumnsRenamed(hidden), reduce(and_, equal), how)
+    return joined.drop(BIN, _HASH, *hidden.values())
 
 
 def _has_key(names: Sequence[str]) -> Column:

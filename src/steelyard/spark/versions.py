@@ -125,8 +125,26 @@ def to_joined_partitions(
         # setting requireAllClusterKeysForDistribution.)
         frame = frame.withColumn(partition, F.coalesce(number, F.lit(0)))
         return frame.repartitionById(partitions, F.col(partition))
-    frame = frame.withColumn(partition, completion(list(keys), number, partitions))
+    integer = F.coalesce(completion(list(keys), number, partitions), F.lit(0))  # as above
+    frame = frame.withColumn(partition, integer)
     return frame.repartition(partitions, *keys, F.col(partition))
+
+
+def can_join_in_place(session: SparkSession, keys: Sequence[DataType]) -> bool:
+    """Whether a join by keys of these types leaves rows where `to_joined_partitions` sends them.
+
+    Spark normalizes floating-point numbers before a join compares them. Before Spark 4.1 it then
+    does not see that the rows are partitioned by these keys, and shuffles them again.
+    """
+    return version_of(session) >= _PARTITION_IDS or not any(map(_has_floats, keys))
+
+
+def _has_floats(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _has_floats(kind.elementType)
+    if isinstance(kind, StructType):
+        return any(_has_floats(field.dataType) for field in kind.fields)
+    return isinstance(kind, FloatType | DoubleType)
 
 
 # Arrow.
