@@ -222,7 +222,10 @@ def arrow_function(
     from pyspark.sql.pandas.functions import pandas_udf
 
     def through_pandas(*columns: pd.Series) -> pd.Series:
-        arrays = (pa.Array.from_pandas(c, t) for c, t in zip(columns, inputs, strict=True))
+        arrays = (
+            pa.Array.from_pandas(column, type=kind)
+            for column, kind in zip(columns, inputs, strict=True)
+        )
         return function(*arrays).to_pandas()
 
     through: Callable[..., Column] = pandas_udf(through_pandas, result)  # type: ignore[call-overload]
