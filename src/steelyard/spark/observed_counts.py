@@ -9,6 +9,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Observation
 
+from steelyard.spark.versions import end_observation
+
 _PATIENCE = 10.0
 """Seconds to wait until Spark ends an observation; it does so with an asynchronous event."""
 
@@ -50,8 +52,7 @@ class Observed:
             frame: The observed frame, or one that is derived from it.
         """
         if self._waiting is not None and self._waiting.is_alive():
-            # This action needs no job and observes nothing, and so it ends the observation.
-            frame.limit(0).collect()
+            end_observation(frame)
             self._waiting.join(_PATIENCE)
         return self._seen
 

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from steelyard.printable import printable
 from steelyard.spark.failures import SparkFailed, plain_failures
+from steelyard.spark.versions import CHECKPOINT_FILE_MANAGER
 
 STATE_IN_ROCKSDB = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -30,9 +31,7 @@ STATE_IN_ROCKSDB = {
 """Delegated workers need the first setting; the second makes every stateful query faster."""
 
 CHECKPOINTS_ON_DISK = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
+    "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILE_MANAGER,
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
 """Faster checkpoints on a local disk, where renaming a file is atomic.

@@ -245,6 +245,41 @@ def tried_cast(column: str, kind: str) -> Column:
     return F.expr(f"try_cast({column} AS {kind})")
 
 
+# Observations.
+
+
+def end_observation(frame: DataFrame) -> None:
+    """Run an action on an observed frame that starts no job and observes no rows.
+
+    The observation of the frame ends, unless an action has ended it already.
+    """
+    session = frame.sparkSession
+    if version_of(session) != (4, 0):
+        frame.limit(0).collect()
+        return
+    # In Spark 4.0 an observation ends only if the optimized query still contains it, which
+    # `limit(0)` removes. Without adaptive execution, `tail(0)` starts no job for earlier stages.
+    before = str(session.conf.get(_ADAPTIVE))
+    session.conf.set(_ADAPTIVE, "false")
+    try:
+        frame.tail(0)
+    finally:
+        session.conf.set(_ADAPTIVE, before)
+
+
+_ADAPTIVE = "spark.sql.adaptive.enabled"
+
+
+# Checkpoints.
+
+_CHECKPOINTING = ".checkpointing" if _parsed(pyspark.__version__) >= (4, 1) else ""
+
+CHECKPOINT_FILE_MANAGER = (
+    f"org.apache.spark.sql.execution.streaming{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
+)
+"""The Java class that writes checkpoints to a local disk, for a session of this PySpark."""
+
+
 # Defects.
 
 CLOSES_SOCKETS = {(4, 1): 4, (4, 2): 1}
