@@ -25,6 +25,8 @@ from steelyard.control.store import ControlStore
 from steelyard.executor.period import Period
 from steelyard.executor.worker import Function, Map
 from steelyard.spark.arrow_types import aggregated_schema, arrow_schema
+from steelyard.spark.executor_packages import ALWAYS, STATEFUL, require_on_executors
+from steelyard.spark.shipping import by_value
 from steelyard.spark.streaming.listening import ControlLoop, listen
 from steelyard.spark.streaming.merging import is_native
 from steelyard.spark.streaming.requirements import require_rocksdb
@@ -129,7 +131,9 @@ class GroupedStream:
         arrow_schema(source.session, "map_arrow", source.frame.schema)
         kinds = source.session.createDataFrame([], schema).schema
         promised = arrow_schema(source.session, "schema", kinds)
-        return self._use().mapped(Map(function, promised), promised, kinds)
+        work = Map(function, promised)
+        self._require_packages(work, has_state=source.workers.are_delegated)
+        return self._use().mapped(work, promised, kinds)
 
     def aggregate(self, *aggregators: Aggregator) -> DataFrame:
         """Return the results of aggregators for every key: the key columns, then one column each.
@@ -151,10 +155,12 @@ class GroupedStream:
         wanted = Aggregation(aggregators, self._source.key.names, schema)
         defined = self._definition_of(aggregators, schema)
         if other is None:
+            self._require_packages(wanted, has_state=self._source.workers.are_delegated)
             return self._use(defined).merged_by_spark(wanted, schema)
         require_rocksdb(self._source.session, "states that Spark cannot merge itself are kept")
         if not self._source.workers.are_delegated:  # for delegated workers group_stream has warned
             warn_of_leaks(self._source.session, stacklevel=2)
+        self._require_packages(wanted, has_state=True)
         return self._use(defined).merged_in_shards(wanted, schema)
 
     def _definition_of(self, aggregators: Sequence[Aggregator], schema: pa.Schema) -> Definition:
@@ -169,6 +175,17 @@ class GroupedStream:
             placement="delegated" if source.workers.are_delegated else "pull",
             states=tuple(f"{name} {_type_name(kind)}" for name, kind in states),
         )
+
+    def _require_packages(self, work: Map | Aggregation, *, has_state: bool) -> None:
+        """Refuse work whose packages an executor lacks.
+
+        When the query runs, Spark hides the error of a subquery, and for stateful work it reports
+        only that a Python process exited.
+        """
+        if self._is_used:
+            return  # the error about a second result is more useful
+        modules = STATEFUL if has_state else ALWAYS
+        require_on_executors(self._source.session, modules, by_value(work, ()))
 
     def _use(self, definition: Definition = Definition()) -> StreamResult:  # noqa: B008  # frozen
         """Begin the only result of this grouping, and listen for its reports."""
