@@ -35,6 +35,13 @@ def repartition(frame, folder):
     return rows_of(balanced.groupBy(F.spark_partition_id()).count()), rows_of(balanced)
 
 
+def balancer(frame, folder):
+    """Return the rows of a second batch, planned from the counts of the first."""
+    balancing = sy.Balancer("page", workers=WORKERS)
+    balancing.repartition(frame).count()
+    return rows_of(balancing.repartition(frame))
+
+
 def join(frame, folder):
     """Join with one row for each page."""
     sizes = frame.groupBy("page").count()

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -117,7 +118,8 @@ def environment(folder, packages):
 @pytest.fixture(scope="module")
 def without_packages(submitted):
     """The results on executors with nothing but Python."""
-    return submitted((), "sees_steelyard", "plan", "repartition", "join", "map_arrow", "pull")
+    native = ("plan", "repartition", "balancer", "join")
+    return submitted((), "sees_steelyard", *native, "map_arrow", "pull")
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +141,7 @@ def truth():
     return sorted(["hot" if i % 2 == 0 else str(i % 50), i] for i in range(ROWS))
 
 
+@cache
 def ids():
     """Return the ids of each page."""
     found = {}
@@ -172,6 +175,7 @@ def test_native_work_needs_nothing_on_executors(without_packages):
     sizes, rows = result(results, "repartition")
     assert rows == truth()
     assert max(size for _, size in sizes) < 1.05 * ROWS / WORKERS
+    assert result(results, "balancer") == truth()
     assert result(results, "join") == [[page, i, len(ids()[page])] for page, i in truth()]
 
 
