@@ -62,7 +62,7 @@ def hash_keys(*columns: Keys) -> Hashes:
 
 def _hash_arrays(arrays: list[pa.Array]) -> Hashes:
     # Imported here, because it needs numba. Executors do not call this function: Spark computes
-    # the hashes there, so executors need only numpy and pyarrow.
+    # the hashes there, so executors need no compiler.
     from steelyard import _xxhash64 as kernels
 
     hashes = np.full(len(arrays[0]), SPARK_SEED, np.uint64)

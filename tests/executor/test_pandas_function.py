@@ -66,12 +66,3 @@ def test_a_wrong_result_is_refused_in_one_sentence(function, error, sentence):
     """The sentence names the result of the function and the schema."""
     with pytest.raises(error, match=f"map_pandas: .*{sentence}"):
         run(function)
-
-
-def test_missing_pandas_is_named(monkeypatch):
-    """Executors need pandas for this call only."""
-    monkeypatch.setattr("steelyard.executor.pandas_function.find_spec", lambda name: None)
-    with pytest.raises(
-        RuntimeError, match="map_pandas needs pandas in the Python of the executors"
-    ):
-        run(lambda frame: frame)

@@ -80,7 +80,16 @@ class StandaloneCluster:
         """Ask a worker to leave: Spark moves its blocks away and gives it no more tasks."""
         os.kill(self.workers[number].pid, signal.SIGPWR)
 
-    def submit(self, program, *arguments, settings=None, python=sys.executable, path="", more=()):
+    def submit(
+        self,
+        program,
+        *arguments,
+        settings=None,
+        python=sys.executable,
+        driver=sys.executable,
+        path="",
+        more=(),
+    ):
         """Start `spark-submit` in its own process group; the output goes to submit.log.
 
         Args:
@@ -88,6 +97,7 @@ class StandaloneCluster:
             arguments: Its arguments.
             settings: Spark settings.
             python: The Python of the executors.
+            driver: The Python of the driver.
             path: The PYTHONPATH of the driver.
             more: Further options of `spark-submit`.
         """
@@ -104,7 +114,7 @@ class StandaloneCluster:
         confs = [part for key, value in given.items() for part in ("--conf", f"{key}={value}")]
         command = [HOME / "bin" / "spark-submit", "--master", self.url, *confs, *more, program]
         env = {**os.environ, **ENVIRONMENT, "PYSPARK_PYTHON": str(python)}
-        env |= {"PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": str(path)}
+        env |= {"PYSPARK_DRIVER_PYTHON": str(driver), "PYTHONPATH": str(path)}
         return self._run("submit", [*command, *arguments], env)
 
     @property
@@ -124,7 +134,7 @@ class StandaloneCluster:
     def _start(self, name, host, main, ready, *options):
         """Start a daemon and wait for a line of its log."""
         java = " ".join(f"-D{key}={value}" for key, value in self._settings.items())
-        env = {**os.environ, **ENVIRONMENT, "SPARK_LOCAL_IP": host}
+        env = {**os.environ, **ENVIRONMENT, "SPARK_LOCAL_IP": host, "PYTHONPATH": ""}
         env |= {"SPARK_MASTER_OPTS": java, "SPARK_WORKER_OPTS": java}
         addresses = ["--host", host, "--port", "0", "--webui-port", "0"]
         process = self._run(name, [HOME / "bin" / "spark-class", main, *addresses, *options], env)

@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 
 import steelyard
 from steelyard.executor import quick_tasks
-from steelyard.spark.shipping import _sources, shipped
+from steelyard.spark.shipping import _sources, by_value, shipped
 
 
 @pytest.fixture
@@ -45,6 +46,47 @@ def test_a_task_makes_the_next_one_cheaper(zipped):
         assert gc.get_freeze_count() > 0
     finally:
         gc.unfreeze()
+
+
+def arrived(function):
+    """Return a function as Spark's Python gets it."""
+    return cloudpickle.loads(cloudpickle.dumps(function))
+
+
+def test_missing_packages_are_named_when_a_function_arrives():
+    """Spark imports packages after it has unpickled the function, so the check is there."""
+    assert arrived(by_value("work", ["numpy", "google.protobuf.descriptor"]))() == "work"
+    with pytest.raises(RuntimeError, match="cannot import one, two and three, which this job need"):
+        arrived(by_value("work", ["numpy", "one", "two.part", "three"]))
+
+
+class NeedsAModule:
+    """Work whose module an executor lacks."""
+
+    def __reduce__(self):
+        return importlib.import_module, ("module_of_a_user",)
+
+
+class HasADefect:
+    """Work whose module has a defect."""
+
+    def __reduce__(self):
+        return exec, ("from json import nothing_of_that_name",)
+
+
+def test_a_missing_module_of_the_work_is_named():
+    """A module of the user can be installed, or sent with the job."""
+    sentence = "cannot import module_of_a_user, which this job needs: install it on every executor"
+    with pytest.raises(RuntimeError, match=sentence) as raised:
+        arrived(by_value(NeedsAModule()))()
+    assert "or send it with spark.submit.pyFiles" in str(raised.value)
+    assert "pip" not in str(raised.value)
+
+
+def test_other_errors_of_imports_are_not_changed():
+    """An import that fails for another reason keeps its error."""
+    with pytest.raises(ImportError, match="cannot import name 'nothing_of_that_name'"):
+        arrived(by_value(HasADefect()))()
 
 
 IMPORT_ALL = """

@@ -7,7 +7,6 @@ merge its states too.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import datasketches
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +15,14 @@ from steelyard.aggregators.base import Aggregator, States, refuse_unless
 from steelyard.aggregators.groups import Groups
 from steelyard.aggregators.layout import is_number, is_plain
 from steelyard.validation import require_between, require_whole
+
+try:
+    import datasketches
+except ImportError as error:
+    raise ImportError(
+        "ApproxDistinct and Quantiles need datasketches, which is not installed: install it with "
+        "'pip install datasketches'"
+    ) from error
 
 
 def _per_group(groups: Groups, column: pa.Array, make: Callable[[pa.Array], bytes]) -> pa.Array:

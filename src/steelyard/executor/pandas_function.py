@@ -6,7 +6,6 @@ A table enters; the table that the function makes of it leaves. Values have the 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
@@ -26,11 +25,6 @@ class OnPandas:
     """The time zone of the session, in which timestamps have no time zone of their own."""
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        if find_spec("pandas") is None:
-            raise RuntimeError(
-                "map_pandas needs pandas in the Python of the executors, and it is not installed "
-                "there; install it, or use map_arrow"
-            )
         return self._table_of(self.function(self._frame_of(table)))
 
     def _frame_of(self, table: pa.Table) -> Any:

@@ -29,6 +29,7 @@ from steelyard.spark.columns import (
     require_key,
     require_weight,
 )
+from steelyard.spark.executor_packages import ALWAYS
 from steelyard.spark.hot_keys import HotKeys
 from steelyard.spark.native_routing import BIN, with_bin
 from steelyard.spark.repartitioning import counted_plan, fitted, warn_of_equal_rows
@@ -228,7 +229,8 @@ class GroupedFrame:
         """
         given = self._promised("map_pandas", function, schema)
         zone = self.frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
-        return self._mapped(OnPandas(function, given, zone), given, schema)
+        modules = (*ALWAYS, "pandas")
+        return self._mapped(OnPandas(function, given, zone), given, schema, modules)
 
     def _promised(self, call: str, function: object, schema: StructType | str) -> pa.Schema:
         """Return the Arrow schema of the results; refuse what cannot be called or sent."""
@@ -239,10 +241,14 @@ class GroupedFrame:
         return arrow_schema(session, "schema", session.createDataFrame([], schema).schema)
 
     def _mapped(
-        self, function: Function, promised: pa.Schema, schema: StructType | str
+        self,
+        function: Function,
+        promised: pa.Schema,
+        schema: StructType | str,
+        modules: Sequence[str] = ALWAYS,
     ) -> DataFrame:
         work = Map(function, promised, all_at_once=self.whole_light_keys)
-        return self._exchanged(self.frame.columns).mapInArrow(shipped(work), schema)
+        return self._exchanged(self.frame.columns).mapInArrow(shipped(work, modules), schema)
 
     def aggregate(self, *aggregators: Aggregator) -> DataFrame:
         """Return one row for each key: the key columns, then one column for each aggregator.

@@ -26,6 +26,8 @@ from steelyard.executor.pandas_function import OnPandas, PandasFunction
 from steelyard.executor.period import Period
 from steelyard.executor.worker import Function, Map
 from steelyard.spark.arrow_types import aggregated_schema, arrow_schema
+from steelyard.spark.executor_packages import ALWAYS, STATEFUL, require_on_executors
+from steelyard.spark.shipping import by_value
 from steelyard.spark.streaming.listening import ControlLoop, listen
 from steelyard.spark.streaming.merging import is_native
 from steelyard.spark.streaming.requirements import require_rocksdb
@@ -120,7 +122,7 @@ class GroupedStream:
         for any split of any key. The messages of a key that is split do not keep their order.
         """
         promised, kinds = self._promised("map_arrow", function, schema)
-        return self._use().mapped(Map(function, promised), promised, kinds)
+        return self._mapped(Map(function, promised), kinds)
 
     def map_pandas(self, function: PandasFunction, schema: StructType | str) -> DataFrame:
         """Run a function of pandas DataFrames on the rows of each worker, like `map_arrow`.
@@ -130,7 +132,13 @@ class GroupedStream:
         promised, kinds = self._promised("map_pandas", function, schema)
         zone = self._source.session.conf.get("spark.sql.session.timeZone") or "UTC"
         work = Map(OnPandas(function, promised, zone), promised)
-        return self._use().mapped(work, promised, kinds)
+        return self._mapped(work, kinds, (*ALWAYS, "pandas"))
+
+    def _mapped(self, work: Map, kinds: StructType, modules: Sequence[str] = ALWAYS) -> DataFrame:
+        """Return the output of a function for which tasks import these modules."""
+        is_delegated = self._source.workers.are_delegated
+        self._require_packages(work, STATEFUL if is_delegated else modules)
+        return self._use().mapped(work, work.schema, kinds)
 
     def _promised(
         self, call: str, function: object, schema: StructType | str
@@ -168,10 +176,13 @@ class GroupedStream:
         wanted = Aggregation(aggregators, self._source.key.names, schema)
         defined = self._definition_of(aggregators, schema)
         if other is None:
+            is_delegated = self._source.workers.are_delegated
+            self._require_packages(wanted, STATEFUL if is_delegated else ALWAYS)
             return self._use(defined).merged_by_spark(wanted, schema)
         require_rocksdb(self._source.session, "states that Spark cannot merge itself are kept")
         if not self._source.workers.are_delegated:  # for delegated workers group_stream has warned
             warn_of_leaks(self._source.session, stacklevel=2)
+        self._require_packages(wanted, STATEFUL)
         return self._use(defined).merged_in_shards(wanted, schema)
 
     def _definition_of(self, aggregators: Sequence[Aggregator], schema: pa.Schema) -> Definition:
@@ -186,6 +197,16 @@ class GroupedStream:
             placement="delegated" if source.workers.are_delegated else "pull",
             states=tuple(f"{name} {_type_name(kind)}" for name, kind in states),
         )
+
+    def _require_packages(self, work: Map | Aggregation, modules: Sequence[str]) -> None:
+        """Refuse work if an executor lacks these modules, or those that the work itself imports.
+
+        When the query runs, Spark hides the error of a subquery, and for stateful work it reports
+        only that a Python process exited.
+        """
+        if self._is_used:
+            return  # the error about a second result is more useful
+        require_on_executors(self._source.session, modules, by_value(work, ()))
 
     def _use(self, definition: Definition = Definition()) -> StreamResult:  # noqa: B008  # frozen
         """Begin the only result of this grouping, and listen for its reports."""

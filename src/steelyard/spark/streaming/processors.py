@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from steelyard.executor.stateful_worker import StatefulWorker
+from steelyard.spark.executor_packages import STATEFUL
 from steelyard.spark.shipping import by_value
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def stateful(worker: StatefulWorker) -> StatefulProcessor:
     """Return a processor for `groupBy(...).transformWithStateInPandas` on bins and blocks."""
-    fetch = by_value(worker)
+    fetch = by_value(worker, STATEFUL)
 
     # Python cannot import a class inside a function, so Spark pickles it by value.
     class Processor(StatefulProcessor):
