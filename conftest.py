@@ -52,11 +52,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Start with the Spark tests, and skip those that this Spark or Spark Connect cannot run."""
     items.sort(key=_needs_spark, reverse=True)  # they take the longest
     for item in items:
+        if "spark/streaming/" in item.nodeid and _runs_on_spark(item):
+            item.add_marker(pytest.mark.needs_spark("4.0", reason="sy.group_stream"))
         for mark in item.iter_markers("needs_spark"):
             _skip_on_older_spark(item, *mark.args, **mark.kwargs)
     if not config.getoption("--connect"):
         return
     for item in items:
+        if _runs_on_spark(item):
+            _skip_on_older_spark(item, "4.0", reason="Spark Connect")
         for mark in item.iter_markers("classic_only"):
             item.add_marker(pytest.mark.skip(reason=f"classic only: {mark.kwargs['reason']}"))
 
@@ -70,6 +74,11 @@ def _skip_on_older_spark(item: pytest.Item, least: str, *, reason: str) -> None:
 
 def _numbers(of_version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in of_version.split(".")[:2])
+
+
+def _runs_on_spark(item: pytest.Item) -> bool:
+    in_other_processes = ("streaming", "cluster", "kafka")
+    return _needs_spark(item) or any(map(item.get_closest_marker, in_other_processes))
 
 
 def _needs_spark(item: pytest.Item) -> bool:

@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 import steelyard as sy
 from benchmarks.spark.bench import SKEWS, WORKERS, Bar, Bench, Contestants, Measured, local, seconds
 from benchmarks.timing import table
+from steelyard.spark.versions import to_arrow
 
 _SETTINGS = [(skew, n, True) for skew in SKEWS for n in WORKERS]
 _SETTINGS += [(skew, 24, False) for skew in SKEWS]
@@ -74,7 +75,7 @@ def _balance(frame: DataFrame, partitions: int) -> tuple[float, float]:
     found = placed.groupBy("p").agg(
         F.sum("count").alias("rows"), F.count("key").alias("copies"), F.collect_set("key")
     )
-    by_key = found.toArrow()
+    by_key = to_arrow(found)
     rows, copies = by_key["rows"].to_numpy(), by_key["copies"].to_numpy()
     keys = len({key for own in by_key.column(3).to_pylist() for key in own})
     return float(rows.max() * partitions / rows.sum()), float(copies.sum() / keys)

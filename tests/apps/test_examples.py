@@ -28,6 +28,7 @@ def test_hot_domains_of_generated_posts_are_trending(spark, tmp_path, capsys):
     assert all(line.split()[3].startswith("hot") for line in lines[1:])
 
 
+@pytest.mark.needs_spark("4.0", reason="the example compares with applyInArrow")
 def test_score_by_key_loads_few_profiles_twice(spark, tmp_path, capsys):
     """All methods score every click; `score_by_key` loads fewer profiles than round robin."""
     lines = printed("scoring", capsys, spark, tmp_path, clicks=4000, users=100, slots=4)
@@ -49,6 +50,7 @@ def test_partitioned_writes_neither_giant_nor_many_files(spark, tmp_path, capsys
 
 
 @pytest.mark.streaming
+@pytest.mark.needs_spark("4.0", reason="sy.group_stream")
 def test_naive_bayes_learns_from_a_stream(spark, tmp_path, capsys):
     """The last model of the stream classifies most texts correctly."""
     with kept(spark, STATE_IN_ROCKSDB):

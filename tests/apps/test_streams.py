@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from steelyard.apps.heavy_hitters import heavy_hitters, summaries
 from steelyard.apps.naive_bayes import Model, NaiveBayes
 from steelyard.apps.scoring import score_by_key
+from steelyard.spark.versions import to_arrow
 from tests.apps.texts import SCHEMA, texts
 from tests.spark.streaming.conftest import state_in_rocksdb  # noqa: F401  # a fixture
 from tests.spark.streaming.placing import placed
@@ -20,6 +21,7 @@ from tests.spark.streaming.running import PLACEMENTS, run_into, table
 
 pytestmark = [
     pytest.mark.streaming,
+    pytest.mark.needs_spark("4.0", reason="sy.group_stream"),
     pytest.mark.slow,
     pytest.mark.usefixtures("state_in_rocksdb"),
 ]
@@ -32,7 +34,7 @@ def stream_of(spark, rows, folder, schema):
     """Return a stream with one micro-batch for each quarter of the rows."""
     if not folder.exists():
         folder.mkdir()
-        arrow = rows.orderBy("id").toArrow()
+        arrow = to_arrow(rows.orderBy("id"))
         each = arrow.num_rows // FILES
         for number in range(FILES):
             pq.write_table(arrow.slice(number * each, each), folder / f"{number}.parquet")

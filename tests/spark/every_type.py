@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DoubleType, LongType, StructField, StructType
 
 import steelyard as sy
+from steelyard.spark.versions import to_arrow
 from tests.spark.streaming.running import kept
 
 ROWS, KEY = 160, "key_"
@@ -58,6 +60,8 @@ class Kind:
     name: str
     level: Level
     values: tuple[str, ...]
+    since: str = "3.5"
+    """The first version of Spark with the type."""
 
     def at(self, place):
         """Return the value at an index from 0; null after the last value."""
@@ -97,7 +101,7 @@ _MOMENTS = (-62_135_596_800_000_000, 0, 978_307_440_000_000, 2**63 - 1)
 _LONGEST = "interval '106751991 04:00:54.775807' day to second"
 _TEXTS = ("''", "'a'", "'Z'", "'ab'", "'\u00e9'", "'\uffee'", "'\U0001f600'")
 
-KINDS = [
+_EVERY_KIND = [
     Kind("boolean", Level.ORDERED, ("true", "false")),
     Kind("byte", Level.SUMMED, ("-128Y", "127Y", "0Y", "5Y")),
     Kind("short", Level.SUMMED, ("-32768S", "32767S", "12S")),
@@ -124,14 +128,16 @@ KINDS = [
     Kind("day_time", Level.PLAIN, (_LONGEST, "interval '-1 00:00:00.000001' day to second")),
     Kind("hours", Level.PLAIN, ("interval '5' hour", "interval '-7' hour")),
     Kind("void", Level.PLAIN, ("null",)),
-    Kind("lower", Level.COUNTED, ("'a' COLLATE UTF8_LCASE", "'A' COLLATE UTF8_LCASE")),
+    Kind("lower", Level.COUNTED, ("'a' COLLATE UTF8_LCASE", "'A' COLLATE UTF8_LCASE"), "4.0"),
     Kind("array", Level.COUNTED, tuple(f"array({text}, null)" for text in _NAIVE)),
     Kind("struct", Level.COUNTED, tuple(f"struct({text} AS t, 1.5BD AS d)" for text in _NAIVE)),
     Kind("map", Level.COUNTED, tuple(f"map(1, struct({text} AS t))" for text in _NAIVE)),
-    Kind("variant", Level.COUNTED, ("parse_json('{\"a\": 1}')", "parse_json('2')")),
+    Kind("variant", Level.COUNTED, ("parse_json('{\"a\": 1}')", "parse_json('2')"), "4.0"),
     Kind("months", Level.FOREIGN, ("interval '1-2' year to month", "interval '0-1' year to month")),
-    Kind("calendar", Level.FOREIGN, ("make_interval(1, 2, 3)",)),
+    Kind("calendar", Level.FOREIGN, ("make_interval(1, 2, 3)",), "4.0"),
 ]
+KINDS = [kind for kind in _EVERY_KIND if kind.since <= pyspark.__version__]
+"""The types of this version of Spark."""
 
 NEEDS = {
     sy.Count: Level.COUNTED,
@@ -220,13 +226,13 @@ def kinds_of(frame):
 
 def with_texts(frame):
     """Cast nested columns to text: Spark passes no null structs with non-null fields to Arrow."""
-    nested = ("array", "struct", "map", "variant")
+    nested = {"array", "struct", "map", "variant"} & set(frame.columns)
     return frame.withColumns({name: F.col(name).cast("string") for name in nested})
 
 
 def rows_of(frame, key="k", latest=None):
     """Return the rows of a small frame by key; of several, the row with the largest `latest`."""
-    table, found = frame.toArrow(), {}
+    table, found = to_arrow(frame), {}
     columns = {name: _values(table[name]) for name in table.column_names}
     for place in range(table.num_rows):
         row = {name: values[place] for name, values in columns.items()}

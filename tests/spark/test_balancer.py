@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import steelyard as sy
@@ -17,6 +16,7 @@ from steelyard.spark import balancer as module
 from steelyard.spark.balancer import Balancer
 from steelyard.spark.columns import Key
 from steelyard.spark.repartitioning import bucket_counts
+from steelyard.spark.versions import to_arrow
 from tests.waiting import until
 
 ROWS = 8_000
@@ -40,7 +40,7 @@ def write(frame):
 
 def largest(frame):
     """Return the size of the largest partition, relative to an equal share."""
-    sizes = frame.groupBy(F.spark_partition_id()).count().toArrow()["count"].to_numpy()
+    sizes = to_arrow(frame.groupBy(F.spark_partition_id()).count())["count"].to_numpy()
     return sizes.max() / sizes.sum() * WORKERS
 
 
@@ -73,7 +73,7 @@ def test_a_stream_stays_balanced_when_its_hot_key_changes(spark, tmp_path, reque
     for batch, hot in enumerate(["red", "red", "blue", "blue"]):
         there = tmp_path / "read" / f"batch {batch}.parquet"
         there.parent.mkdir(exist_ok=True)
-        pq.write_table(rows(spark, hot, ROWS * batch).toArrow(), there)
+        pq.write_table(to_arrow(rows(spark, hot, ROWS * batch)), there)
         os.utime(there, (1e9 + batch, 1e9 + batch))
     balancer = Balancer("page", workers=WORKERS, routing=sy.Balance(decay=0), salt=salt)
 
@@ -174,7 +174,7 @@ def test_a_batch_that_fails_or_never_runs_does_not_change_the_plan(spark, warm):
     """The next batch is planned from earlier counts."""
     before = warm.plan
     broken = rows(spark, "other").withColumn("id", F.raise_error(F.lit("broken")).cast("long"))
-    with pytest.raises(PySparkException, match="broken"):
+    with pytest.raises(Exception, match="broken"):
         write(warm.repartition(broken))
     for _ in range(2):
         balanced = warm.repartition(rows(spark, "hot"))

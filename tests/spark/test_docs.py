@@ -6,9 +6,11 @@ from steelyard.spark.session import STATE_IN_ROCKSDB
 from tests.documents import BATCH, STREAMS, run_python
 from tests.spark.streaming.running import kept
 
+STREAMING = [pytest.mark.streaming, pytest.mark.needs_spark("4.0", reason="sy.group_stream")]
+
 
 @pytest.mark.parametrize(
-    "page", [*BATCH, *(pytest.param(page, marks=pytest.mark.streaming) for page in STREAMS)]
+    "page", [*BATCH, *(pytest.param(page, marks=STREAMING) for page in STREAMS)]
 )
 def test_the_guides_run(spark, tmp_path, capsys, page):
     """All blocks of a page run in order, in one namespace."""

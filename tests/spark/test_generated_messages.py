@@ -4,13 +4,14 @@ import pytest
 
 from steelyard import datasets
 from steelyard.spark.generated_messages import messages, write
+from steelyard.spark.versions import to_arrow
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 7])
 def test_messages_are_the_same_for_any_number_of_partitions(spark, partitions):
     """Every message has the same number, time and key."""
     stream = datasets.named("wp", fraction=0.002, seed=5)
-    rows = messages(spark, stream, partitions).toArrow().sort_by("message").to_pydict()
+    rows = to_arrow(messages(spark, stream, partitions)).sort_by("message").to_pydict()
     whole = stream.part(0, stream.messages)
     assert rows["message"] == list(range(44_000))
     assert rows["time"] == whole.times.tolist()

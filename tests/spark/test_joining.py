@@ -21,6 +21,7 @@ from steelyard.plans.cells import WHOLE
 from steelyard.spark.columns import Key, salt_of
 from steelyard.spark.joining import join
 from steelyard.spark.native_routing import BIN, with_bin, with_every_bin
+from steelyard.spark.versions import from_arrow, to_arrow
 
 ROWS, KEYS, WORKERS = 60_000, 5_000, 8
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
@@ -60,9 +61,12 @@ def configured(spark):
 
 def frame_of(spark, rows, kinds):
     """Return a frame made from Arrow data, which needs no Python process."""
-    columns = zip(*rows, strict=True) if rows else [[]] * len(kinds.split(","))
-    names = [kind.split()[0] for kind in kinds.split(",")]
-    return spark.createDataFrame(pa.table(dict(zip(names, columns, strict=True))), kinds)
+    types = {"int": pa.int32(), "string": pa.string()}
+    named = [kind.split() for kind in kinds.split(", ")]
+    columns = zip(*rows, strict=True) if rows else [[]] * len(named)
+    pairs = zip(named, columns, strict=True)
+    table = pa.table({name: pa.array(column, types[kind]) for (name, kind), column in pairs})
+    return from_arrow(spark, table)
 
 
 def multiset(frame):
@@ -150,7 +154,6 @@ def test_keys_and_values_may_have_any_type(spark):
             "b": bytes([i % 3]),
             "f": zeros[i % 5],
             "s": {"a": i % 2, "b": [zeros[i % 5]]},
-            "m": [("i", [i])],
             "i": i,
         }
 
@@ -161,12 +164,14 @@ def test_keys_and_values_may_have_any_type(spark):
             "b": pa.binary(),
             "f": pa.float64(),
             "s": pa.struct({"a": pa.int32(), "b": pa.list_(pa.float64())}),
-            "m": pa.map_(pa.string(), pa.list_(pa.int32())),
             "i": pa.int32(),
         }
     )
     tables = (pa.Table.from_pylist(list(map(row, ids)), kinds) for ids in (range(120), range(20)))
-    left, right = map(spark.createDataFrame, tables)
+    with_maps = (
+        from_arrow(spark, table).selectExpr("*", "map('i', array(i)) AS m") for table in tables
+    )
+    left, right = with_maps
     for on in (["b", "t"], ["f"], ["s", "d"]):
         assert_same(join(left, right, on, "left", workers=3), left.join(right, on, "left"))
 
@@ -216,9 +221,9 @@ def test_each_frame_is_shuffled_once_into_equal_partitions(
     configured(values)
     joined = join(views, pages, "page", how, workers=WORKERS, routing=planned)
     placed = joined.select("id", "title", F.spark_partition_id().alias("p"))
-    found = placed.toArrow().to_pandas()
+    found = to_arrow(placed).to_pandas()
     routed = with_bin(views, planned, Key(("page",), 8192).bucket(), salt_of(["id"]))
-    bins = routed.toArrow().to_pandas().set_index("id")[BIN]
+    bins = to_arrow(routed).to_pandas().set_index("id")[BIN]
     assert (bins.loc[found["id"]].to_numpy() == found["p"].to_numpy()).all()
     rows = found.drop_duplicates("id")
     assert rows["p"].value_counts().max() <= 1.05 * len(rows) / WORKERS
@@ -238,7 +243,7 @@ def test_a_join_adds_no_shuffle(views, spark, configured, adaptive, kind, value,
     right = spark.range(0, rows, 1, 2).selectExpr("id AS k", "id AS other").selectExpr(key, "other")
     joined = join(left, right, "page", "left", workers=WORKERS, salt=["id"])
     placed = joined.select("id", F.spark_partition_id().alias("p"))
-    sizes = placed.toArrow().to_pandas()["p"].value_counts()
+    sizes = to_arrow(placed).to_pandas()["p"].value_counts()
     assert sizes.sum() == ROWS
     assert sizes.max() <= 1.05 * ROWS / WORKERS
     assert operators(placed) == SORTED
@@ -256,7 +261,7 @@ def test_keys_are_hashed_once(views, pages, planned):
 def test_a_join_without_a_plan_counts_the_rows(views, pages):
     """The hot key is in a few partitions, and other keys are in one."""
     joined = join(views, pages, ["page"], "left", workers=WORKERS)
-    found = joined.select("page", "id", F.spark_partition_id().alias("p")).toArrow().to_pandas()
+    found = to_arrow(joined.select("page", "id", F.spark_partition_id().alias("p"))).to_pandas()
     rows = found.drop_duplicates("id")
     assert len(rows) == ROWS
     assert rows["p"].value_counts().max() <= 1.05 * ROWS / WORKERS
@@ -278,7 +283,7 @@ def test_capacities_and_weights_are_followed(views, pages):
         weight="cost",
         routing=sy.Balance(sample=1.0),
     )
-    found = joined.select("id", "cost", F.spark_partition_id().alias("p")).toArrow().to_pandas()
+    found = to_arrow(joined.select("id", "cost", F.spark_partition_id().alias("p"))).to_pandas()
     costs = found.drop_duplicates("id").groupby("p")["cost"].sum()
     assert (costs / costs.sum()).tolist() == pytest.approx([0.5, 0.25, 0.25], rel=0.05)
 
@@ -353,9 +358,10 @@ def both(frames, name, expression):
             lambda b, s: join(*both([b, s], "m", "map(page, page)"), "m", workers=4),
             r"on \(big\): column 'm' is map<bigint,bigint>, which Spark cannot hash",
         ),
-        (
+        pytest.param(
             lambda b, s: join(*both([b, s], "t", "'a' COLLATE UTF8_LCASE"), "t", workers=4),
             "column 't' is string collate UTF8_LCASE, whose equal values may have different hashes",
+            marks=pytest.mark.needs_spark("4.0", reason="collations"),
         ),
     ],
 )

@@ -15,6 +15,7 @@ from steelyard.datasets import loading as local
 from steelyard.datasets.formats import CsvRows
 from steelyard.spark import message_files
 from steelyard.spark.message_files import LoadReport, load
+from steelyard.spark.versions import to_arrow
 
 COLUMNS = {"key": "user", "time": "when"}
 GOOD = {
@@ -57,7 +58,7 @@ def test_spark_loads_the_messages_of_the_local_loader(spark, tmp_path, name):
         spark.conf.set("spark.sql.files.openCostInBytes", "10")
         try:
             loaded = load(spark, tmp_path, name, **columns, on_malformed="skip")
-            table = loaded.frame.toArrow()
+            table = to_arrow(loaded.frame)
         finally:
             spark.conf.unset("spark.sql.files.maxPartitionBytes")
             spark.conf.unset("spark.sql.files.openCostInBytes")
@@ -76,7 +77,7 @@ def test_times_of_tables_equal_those_of_the_local_loader(spark, tmp_path, zone):
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
         loaded = load(spark, tmp_path, "parquet", **COLUMNS, on_malformed="skip")
-        assert expected.messages.to_pylist() == loaded.frame.toArrow().to_pylist()
+        assert expected.messages.to_pylist() == to_arrow(loaded.frame).to_pylist()
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     assert loaded.report() == LoadReport(lines=4, malformed=2)

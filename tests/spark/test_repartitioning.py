@@ -15,6 +15,7 @@ from steelyard.hashing import buckets_of, hash_keys
 from steelyard.plans import Planner
 from steelyard.spark.columns import Key
 from steelyard.spark.native_routing import BIN, with_bin
+from steelyard.spark.versions import to_arrow
 from tests.spark.every_type import ANSI, under
 
 ROWS = 60_000
@@ -46,7 +47,7 @@ def test_native_routing_equals_the_route_of_the_plan(spark, counts, more, bins):
     planner.update(counts)
     plan = planner.update(more)
     frame = spark.range(0, 2000, 1, 2).select("id", (F.col("id") % 97).alias("key"))
-    routed = with_bin(frame, plan, Key(("key",), 32).bucket(), F.xxhash64("id")).toArrow()
+    routed = to_arrow(with_bin(frame, plan, Key(("key",), 32).bucket(), F.xxhash64("id")))
     expected = plan.route(buckets_of(hash_keys(routed["key"]), 32), hash_keys(routed["id"]))
     assert routed[BIN].to_pylist() == expected.tolist()
 

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import steelyard as sy
+from steelyard.spark.versions import to_arrow
 
 ROWS, WORKERS = 2000, 4
 
@@ -39,7 +40,7 @@ def unknown(files):
 
 def partitions(frame):
     """The partitions of the hot key, and the ids of all rows."""
-    rows = frame.select("page", "id", F.spark_partition_id()).toArrow().to_pylist()
+    rows = to_arrow(frame.select("page", "id", F.spark_partition_id())).to_pylist()
     return {list(r.values())[2] for r in rows if r["page"] == "hot"}, sorted(r["id"] for r in rows)
 
 
@@ -84,7 +85,7 @@ def test_deterministic_columns_split_hot_keys(files, operation):
 def test_hot_keys_stay_whole_without_deterministic_columns(files, operation):
     """A warning names the reason and the remedy, which works: the user's salt is accepted."""
     frame = unknown(files)
-    why = r"\(id comes from the step MapInArrow\): name deterministic columns with `salt`"
+    why = r"\(id comes from the step (Python)?MapInArrow\): name deterministic columns with `salt`"
     with pytest.warns(UserWarning, match=why) as warned:
         where, ids = partitions(OPERATIONS[operation](frame))
     assert len(ours(warned)) == 1
@@ -150,19 +151,20 @@ def test_rows_are_planned_during_the_read_only_by_deterministic_columns(files):
 
 def streamed(spark, files, tmp_path):
     """A stream of the rows with Kafka's columns."""
-    table = files.selectExpr(
+    rows = files.selectExpr(
         "page",
         "id",
         "'t' AS topic",
         "0 AS partition",
         "id AS offset",
         "current_timestamp() AS timestamp",
-    ).toArrow()
-    pq.write_table(table, tmp_path / "rows.parquet")
+    )
+    pq.write_table(to_arrow(rows), tmp_path / "rows.parquet")
     schema = "page string, id long, topic string, partition int, offset long, timestamp timestamp"
     return spark.readStream.schema(schema).parquet(str(tmp_path))
 
 
+@pytest.mark.needs_spark("4.0", reason="sy.group_stream")
 def test_streams(spark, files, tmp_path):
     """Kafka's partition and offset are the salt, unless `dropDuplicates` makes them doubtful."""
     stream = streamed(spark, files, tmp_path)

@@ -1,8 +1,17 @@
-"""Known defects of Spark versions follow from the version number."""
+"""Every version of Spark gives the same results, or a call names the version that it needs."""
 
+import pyspark
 import pytest
+from pyspark.sql import functions as F
 
-from steelyard.spark.versions import socket_leak
+import steelyard as sy
+from steelyard.spark import versions
+from steelyard.spark.versions import (
+    require_connect,
+    socket_leak,
+    to_joined_partitions,
+    to_partitions,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,3 +42,56 @@ def test_the_message_of_a_leaking_version_names_the_fixed_version(version, fixed
 def test_a_fixed_or_unknown_version_has_no_leak(version):
     """These are the first fixed version, later ones, and versions that cannot be compared."""
     assert socket_leak(version) is None
+
+
+def test_a_call_that_needs_a_newer_version_is_refused_in_one_sentence(spark, monkeypatch):
+    """The sentence names the version that is needed, the installed one, and another call."""
+    stream = spark.readStream.format("rate").load()
+    monkeypatch.setattr(pyspark, "__version__", "3.5.9")
+    with pytest.raises(ValueError, match="needs Spark") as raised:
+        sy.group_stream(stream, "value", workers=2)
+    assert str(raised.value) == (
+        "sy.group_stream needs Spark 4.0 or newer, and this is 3.5.9; repartition micro-batches "
+        "with sy.Balancer in foreachBatch, or group each of them with sy.group_by"
+    )
+
+
+def test_spark_connect_needs_spark_4(monkeypatch):
+    """The address of a server is refused, and every frame, because older frames are different."""
+    monkeypatch.setattr(pyspark, "__version__", "3.5.9")
+    frame = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
+    sentence = "Spark Connect needs Spark 4.0 or newer, and this is 3.5.9"
+    with pytest.raises(ValueError, match=sentence):
+        sy.plan(frame, "page", workers=2)
+    with pytest.raises(ValueError, match=sentence):
+        require_connect("sc://localhost")
+
+
+@pytest.fixture
+def without_partition_ids(monkeypatch):
+    """Use no `repartitionById`, as on versions that do not have it."""
+    monkeypatch.setattr(versions, "_PARTITION_IDS", (99, 0))
+
+
+@pytest.mark.usefixtures("without_partition_ids")
+@pytest.mark.parametrize("partitions", [1, 2, 7, 24, 333])
+def test_hashes_send_rows_to_the_partitions_with_these_numbers(spark, partitions):
+    """This holds for every number of partitions."""
+    rows = spark.range(0, 1000, 1, 3).withColumn("p", (F.col("id") % partitions).cast("int"))
+    sent = to_partitions(rows, partitions, F.col("p")).select("p", F.spark_partition_id())
+    assert all(row[0] == row[1] for row in sent.collect())
+
+
+@pytest.mark.usefixtures("without_partition_ids")
+@pytest.mark.parametrize("kind", ["string", "long", "double", "date", "struct<id:long>"])
+def test_a_join_by_hashes_keeps_rows_in_their_partitions(spark, kind):
+    """The partition of a row is its number, also if the key is null."""
+    key = "named_struct('id', id)" if kind.startswith("struct") else f"cast(int(id) AS {kind})"
+    key = "date_add(date'2020-01-01', int(id))" if kind == "date" else key
+    rows = spark.range(0, 300, 1, 3).selectExpr(
+        f"if(id % 7 = 0, null, {key}) AS k", "id", "int(id % 5) AS p", "int(id % 5) AS number"
+    )
+    sent = to_joined_partitions(rows, 5, "p", [F.col("k")])
+    placed = sent.select("k", "id", "number", F.spark_partition_id().alias("at"), "p").collect()
+    assert len(placed) == 300
+    assert all(row["number"] == row["at"] for row in placed)

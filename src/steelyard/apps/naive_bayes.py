@@ -22,7 +22,7 @@ from pyspark.sql.types import ArrayType
 import steelyard as sy
 from steelyard.apps.batch_or_stream import group
 from steelyard.apps.likelihoods import FeatureLikelihoods, Likelihoods
-from steelyard.spark.versions import from_arrow, to_arrow
+from steelyard.spark.versions import from_arrow, position_in, to_arrow
 from steelyard.validation import require_between
 
 _CATEGORIES = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "date")
@@ -178,7 +178,7 @@ class Model:
         result = result.withColumn("__totals", F.array(*totals))
         kind = from_arrow_type(learned.classes.type).simpleString()
         classes = F.array(*map(F.lit, learned.classes.to_pylist())).cast(f"array<{kind}>")
-        best = F.array_position("__totals", F.array_max("__totals")).cast("int")
+        best = position_in(F.col("__totals"), F.array_max("__totals")).cast("int")
         columns = [F.col(_quoted(name)) for name in frame.columns]
         if scores is not None:
             columns.append(F.col("__totals").alias(scores))

@@ -69,6 +69,7 @@ def _run_both(
     """Run both strategies on a new Spark session; append each slot to `seen` when it ends."""
     from steelyard.deployment.demo import compare
     from steelyard.spark.session import STATE_IN_ROCKSDB, session
+    from steelyard.spark.versions import STREAMS, require_version
 
     with ExitStack() as cleaning:
         made = cleaning.enter_context(tempfile.TemporaryDirectory(prefix="steelyard-demo-"))
@@ -77,6 +78,10 @@ def _run_both(
             master, log = f"local[{setting.workers}]", folder / "spark.log"
             starting = session("steelyard demo", master, STATE_IN_ROCKSDB, log)
             spark = cleaning.enter_context(starting)
+        try:
+            require_version(spark, STREAMS, "steelyard demo")
+        except ValueError as error:
+            refuse(error)
         progress = cleaning.enter_context(progress_bar())
         bar = progress.add_task("Generating the stream", total=sum(batches))
 

@@ -10,24 +10,22 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
     ArrayType,
-    CalendarIntervalType,
     DataType,
     DayTimeIntervalType,
     MapType,
     StructField,
     StructType,
     UserDefinedType,
-    YearMonthIntervalType,
 )
 
 from steelyard.aggregators import Aggregator, Count
-from steelyard.spark.versions import schema_in_arrow, spark_types
+from steelyard.spark.versions import NOT_IN_ARROW, schema_in_arrow, spark_types
 
 
 def arrow_schema(session: SparkSession, argument: str, schema: StructType) -> pa.Schema:
     """Return the Arrow schema of the data that a Python stage gets or returns for these columns."""
     for field in schema.fields:
-        if any(isinstance(part, _NOT_IN_ARROW) for part in _parts(field.dataType)):
+        if any(isinstance(part, NOT_IN_ARROW) for part in _parts(field.dataType)):
             raise ValueError(
                 f"{argument}: column {field.name!r} is {field.dataType.simpleString()}, which "
                 "Arrow cannot hold; leave it out, or cast it to another type first"
@@ -72,9 +70,6 @@ def aggregated_schema(
         for name in () if isinstance(aggregator, Count) else aggregator.columns:
             _require_equal(aggregator, fields[name], arrives[name])
     return schema
-
-
-_NOT_IN_ARROW = (YearMonthIntervalType, CalendarIntervalType)
 
 
 def _require_equal(aggregator: Aggregator, field: StructField, arrives: StructField) -> None:

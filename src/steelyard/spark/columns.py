@@ -17,7 +17,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from steelyard.spark.versions import NOT_HASHED
+from steelyard.spark.versions import NOT_HASHED, require_connect
 
 HIDDEN = "__steelyard_"
 """Prefix of the temporary columns that this package adds and later drops."""
@@ -25,6 +25,7 @@ HIDDEN = "__steelyard_"
 
 def require_frame(argument: str, frame: object) -> None:
     """Refuse a value that is not a Spark DataFrame, such as a pandas DataFrame."""
+    require_connect(frame)
     if not isinstance(frame, DataFrame):
         kind = type(frame)
         found = f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"

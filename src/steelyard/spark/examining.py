@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StringType, StructType
@@ -25,8 +26,10 @@ from steelyard.spark.versions import to_arrow, tried_cast
 
 Watch = Callable[[str], None]
 
-_COUNT, _BUCKET, _PART = f"{HIDDEN}count", f"{HIDDEN}bucket", f"{HIDDEN}part"
-_TIME = f"{HIDDEN}time"
+_COUNT, _TIME = f"{HIDDEN}count", f"{HIDDEN}time"
+
+_KINDS = _BY_COUNT, _BY_BUCKET, _BY_PARTITION, _HOTTEST = range(4)
+"""The kinds of rows in one result: sums by three numbers, and the hottest keys."""
 
 _SAMPLED_ROWS = 100_000
 """Approximate number of rows that are sampled to find changes over time."""
@@ -106,49 +109,46 @@ def key_counts(frame: DataFrame, names: tuple[str, ...], workers: int) -> KeyCou
     by_key = frame.groupBy(*columns).agg(F.count(F.lit(1)).alias(_COUNT))
     # Two branches of one query: both read the counts by key from the same shuffle.
     table = to_arrow(_sums(by_key, names, workers).unionByName(_hottest(by_key, names)))
-    kinds = {kind: table.filter(pa.array(_numbers(table, "kind") == kind)) for kind in range(8)}
-    # Each bit of the grouping id stands for one of three columns; it is set if the set omits it.
-    by_count, by_bucket, by_part = kinds[0b011], kinds[0b101], kinds[0b110]
+    by_count, by_bucket, by_partition, top = (
+        table.filter(pc.equal(table["kind"], kind)) for kind in _KINDS
+    )
     falling = by_count.sort_by([("number", "descending")])
-    hottest = sorted(kinds[0].to_pylist(), key=lambda row: -row["messages"])
+    hottest = sorted(top.to_pylist(), key=lambda row: -row["messages"])
     return KeyCounts(
         values=_numbers(falling, "number"),
         keys_with=_numbers(falling, "keys"),
         top=tuple(TopKey(tuple(row["name"]), row["messages"], row["number"]) for row in hottest),
         by_bucket=_placed(by_bucket, "messages", BUCKETS),
         keys_by_bucket=_placed(by_bucket, "keys", BUCKETS),
-        by_partition=_placed(by_part, "messages", workers),
+        by_partition=_placed(by_partition, "messages", workers),
     )
 
 
 def _sums(by_key: DataFrame, names: tuple[str, ...], workers: int) -> DataFrame:
     """Sum messages and keys by count, by bucket and by Spark's partition."""
-    placed = by_key.select(
-        _COUNT,
-        Key(names, BUCKETS).bucket().alias(_BUCKET),
+    numbers = {
+        _BY_COUNT: F.col(_COUNT),
+        _BY_BUCKET: Key(names, BUCKETS).bucket(),
         # The partition that Spark's own repartition gives to a key.
-        F.pmod(F.hash(*map(named, names)), F.lit(workers)).alias(_PART),
+        _BY_PARTITION: F.pmod(F.hash(*map(named, names)), F.lit(workers)),
+    }
+    groups = (
+        F.struct(F.lit(kind).alias("kind"), number.cast("long").alias("number"))
+        for kind, number in numbers.items()
     )
-    parts = [_COUNT, _BUCKET, _PART]
-    grouped = placed.groupingSets([[F.col(name)] for name in parts], *map(F.col, parts)).agg(
-        F.sum(placed[_COUNT]).alias("messages"),
-        F.count(F.lit(1)).alias("keys"),
-        F.grouping_id().alias("kind"),
+    # Every key is in three groups. `groupingSets` would do the same, from Spark 4.0 on.
+    placed = by_key.select(F.inline(F.array(*groups)), _COUNT)
+    sums = placed.groupBy("kind", "number").agg(
+        F.sum(_COUNT).alias("messages"), F.count(F.lit(1)).alias("keys")
     )
-    return grouped.select(
-        "kind",
-        F.coalesce(*(F.col(name).cast("long") for name in parts)).alias("number"),
-        "messages",
-        "keys",
-        F.lit(None).cast("array<string>").alias("name"),
-    )
+    return sums.withColumn("name", F.lit(None).cast("array<string>"))
 
 
 def _hottest(by_key: DataFrame, names: tuple[str, ...]) -> DataFrame:
     """Select the hottest keys, with the columns of `_sums`."""
     top = by_key.orderBy(F.col(_COUNT).desc(), *map(named, names)).limit(TOP)
     return top.select(
-        F.lit(0).cast("long").alias("kind"),
+        F.lit(_HOTTEST).alias("kind"),
         Key(names, BUCKETS).hashed().alias("number"),
         F.col(_COUNT).alias("messages"),
         F.lit(1).cast("long").alias("keys"),

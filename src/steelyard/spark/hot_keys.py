@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from steelyard.plans import Planner, RoutingPlan
 from steelyard.spark.columns import HIDDEN, Key, named
 from steelyard.spark.repartitioning import amount_of, bucket_counts
+from steelyard.spark.versions import position_in
 
 _AMOUNT, _HASH = f"{HIDDEN}amount", f"{HIDDEN}hash"
 
@@ -73,6 +74,6 @@ class HotKeys:
         if not self.hashes:
             return self.key.bucket()
         known = F.array(*map(F.lit, self.hashes))
-        place = F.array_position(known, self.key.hashed())
+        place = position_in(known, self.key.hashed())
         own = (place + (self.key.buckets - 1)).cast("int")
         return F.when(place > 0, own).otherwise(self.key.bucket())

@@ -3,7 +3,6 @@
 A master enters, local by default; a session leaves.
 """
 
-import logging
 import os
 import socket
 import sys
@@ -13,13 +12,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkRuntimeError
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from steelyard.printable import printable
 from steelyard.spark.failures import SparkFailed, plain_failures
-from steelyard.spark.versions import CHECKPOINT_FILE_MANAGER
+from steelyard.spark.versions import CHECKPOINT_FILE_MANAGER, require_connect, stop_logging_errors
 
 STATE_IN_ROCKSDB = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -93,6 +91,10 @@ def session(
     if running is not None:
         yield running
         return
+    try:
+        require_connect(master)
+    except ValueError as error:
+        raise SparkFailed(str(error)) from error
     _require_an_answer(master)
     builder = SparkSession.builder.appName(name)
     builder = builder.remote(master) if master.startswith("sc://") else builder.master(master)
@@ -114,8 +116,7 @@ def session(
     with _starting(master), nullcontext() if log is None else _stderr_to(log):
         spark = builder.config(map={**settings, **(more or {})}).getOrCreate()
         _ = spark.version  # this is the first request to a Connect server
-    # Commands print one sentence for each error, so pyspark need not log it as JSON too.
-    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    stop_logging_errors()  # commands print one sentence for each error
     try:
         yield spark
     finally:

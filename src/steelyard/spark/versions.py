@@ -4,6 +4,7 @@ A call that some versions lack enters; what every supported version can do leave
 cannot do is refused in one sentence that names the version needed.
 """
 
+import logging
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -35,14 +36,23 @@ STREAMS = (4, 0)
 """The first version with `group_stream`: Spark 3.5 has neither Python state nor scalar subqueries
 in its DataFrame API."""
 
+CONNECT = (4, 0)
+"""The first version with Spark Connect: that of Spark 3.5 has classes of its own for frames."""
+
 _PARTITION_IDS = (4, 1)
 """The first version with `DataFrame.repartitionById`."""
 
-NOT_HASHED: tuple[type[DataType], ...] = (
-    MapType,
-    *(getattr(types, name) for name in ("VariantType",) if hasattr(types, name)),
-)
+
+def _known(*names: str) -> tuple[type[DataType], ...]:
+    """Return the types of these names that this version of PySpark has."""
+    return tuple(getattr(types, name) for name in names if hasattr(types, name))
+
+
+NOT_HASHED = _known("MapType", "VariantType")
 """Types that Spark cannot hash."""
+
+NOT_IN_ARROW = _known("YearMonthIntervalType", "CalendarIntervalType")
+"""Types of Spark that Arrow does not have."""
 
 
 def version_of(session: SparkSession) -> tuple[int, int]:
@@ -75,9 +85,34 @@ def require_version(
         ValueError: The version is too old.
     """
     if version_of(session) < least:
-        wanted = ".".join(map(str, least))
         found = min((session.version, pyspark.__version__), key=_parsed)
-        raise ValueError(f"{what} needs Spark {wanted} or newer, and this is {found}{instead}")
+        raise ValueError(f"{_too_old(what, least, found)}{instead}")
+
+
+def require_connect(frame_or_master: object) -> None:
+    """Refuse a frame of Spark Connect, or the address of a server, if PySpark is too old.
+
+    >>> require_connect(spark.range(3))
+    >>> require_connect("sc://localhost")
+    """
+    is_address = isinstance(frame_or_master, str) and frame_or_master.startswith("sc://")
+    is_frame = type(frame_or_master).__module__.startswith("pyspark.sql.connect.")
+    if (is_address or is_frame) and _parsed(pyspark.__version__) < CONNECT:
+        raise ValueError(_too_old("Spark Connect", CONNECT, pyspark.__version__))
+
+
+def _too_old(what: str, least: tuple[int, int], found: str) -> str:
+    return f"{what} needs Spark {'.'.join(map(str, least))} or newer, and this is {found}"
+
+
+# State in Python.
+
+try:
+    from pyspark.sql.streaming import stateful_processor
+except ImportError:  # Spark 3.5
+    StatefulProcessor: Any = object
+else:
+    StatefulProcessor = stateful_processor.StatefulProcessor
 
 
 # Partitions.
@@ -119,14 +154,15 @@ def to_joined_partitions(
         equal keys.
     """
     number = F.col(partition)
-    if version_of(frame.sparkSession) >= _PARTITION_IDS:
-        # The number is never null. The coalesce makes this known to Spark, which otherwise computes
-        # each number twice: once to check for nulls. (Spark shuffles again under its internal
-        # setting requireAllClusterKeysForDistribution.)
-        frame = frame.withColumn(partition, F.coalesce(number, F.lit(0)))
+    has_ids = version_of(frame.sparkSession) >= _PARTITION_IDS
+    if not has_ids:
+        number = completion(list(keys), number, partitions)
+    # The number is never null. The coalesce makes this known to Spark, which otherwise computes
+    # each number twice: once to check for nulls.
+    frame = frame.withColumn(partition, F.coalesce(number, F.lit(0)))
+    if has_ids:
+        # Spark shuffles again under its internal setting requireAllClusterKeysForDistribution.
         return frame.repartitionById(partitions, F.col(partition))
-    integer = F.coalesce(completion(list(keys), number, partitions), F.lit(0))  # as above
-    frame = frame.withColumn(partition, integer)
     return frame.repartition(partitions, *keys, F.col(partition))
 
 
@@ -154,16 +190,18 @@ def to_arrow(frame: DataFrame) -> pa.Table:
     """Collect a frame as an Arrow table."""
     if hasattr(frame, "toArrow"):
         return frame.toArrow()
-    rows = frame.collect()
+    # `toArrow` of later versions starts with the same call.
+    batches: list[pa.RecordBatch] = frame._collect_as_arrow()  # type: ignore[operator]
     schema = to_arrow_schema(frame.schema)
-    return pa.Table.from_pylist([row.asDict(recursive=True) for row in rows], schema)
+    return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
 
 
 def from_arrow(session: SparkSession, table: pa.Table) -> DataFrame:
     """Return the frame of an Arrow table."""
     if version_of(session) >= (4, 0):
         return session.createDataFrame(table)
-    return session.createDataFrame(table.to_pandas())
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return session.createDataFrame(list(rows), from_arrow_schema(table.schema))
 
 
 def schema_in_arrow(schema: StructType, *, is_large: bool) -> pa.Schema:
@@ -245,6 +283,12 @@ def tried_cast(column: str, kind: str) -> Column:
     return F.expr(f"try_cast({column} AS {kind})")
 
 
+def position_in(array: Column, value: Column) -> Column:
+    """Return the position of a value in an array, from 1; 0 if it is not there."""
+    # Before Spark 4.0, `F.array_position` accepts no column as the value.
+    return F.call_function("array_position", array, value)
+
+
 # Observations.
 
 
@@ -278,6 +322,18 @@ CHECKPOINT_FILE_MANAGER = (
     f"org.apache.spark.sql.execution.streaming{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
 )
 """The Java class that writes checkpoints to a local disk, for a session of this PySpark."""
+
+
+# Logs.
+
+
+def stop_logging_errors() -> None:
+    """Stop PySpark from logging each error of a query as JSON; Spark 3.5 never does."""
+    try:
+        from pyspark.logger import PySparkLogger  # Spark 4.0
+    except ImportError:
+        return
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
 # Defects.

@@ -198,8 +198,11 @@ CASES = {
             F.max_by("id", "small"),
             F.stddev("part"),
             F.approx_percentile("id", 0.5),
-            F.listagg(F.col("id").cast("string")),
         ),
+    ),
+    "joined texts": (
+        {"page"},
+        lambda f: by_page(f, F.listagg(F.col("id").cast("string"))),
     ),
     "computed from a sum": (
         {"page", "n"},
@@ -277,8 +280,16 @@ CASES = {
     ),
 }
 
+NEEDS = {"by id": "4.1", "joined texts": "4.0", "applyInArrow": "4.0"}
 
-@pytest.mark.parametrize("case", CASES)
+
+def cases():
+    for case in CASES:
+        needed = pytest.mark.needs_spark(NEEDS.get(case, "3.5"), reason="the step of the case")
+        yield pytest.param(case, marks=needed)
+
+
+@pytest.mark.parametrize("case", cases())
 def test_deterministic_columns(files, case):
     """The analysis finds the deterministic columns of a plan, and no others."""
     deterministic, make = CASES[case]

@@ -10,14 +10,14 @@ forever. Rows leave through pandas in Arrow's types, so that no value changes.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-
 from steelyard.executor.stateful_worker import StatefulWorker
 from steelyard.spark.executor_packages import STATEFUL
 from steelyard.spark.shipping import by_value
+from steelyard.spark.versions import StatefulProcessor
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 
 def stateful(worker: StatefulWorker) -> StatefulProcessor:
@@ -25,8 +25,8 @@ def stateful(worker: StatefulWorker) -> StatefulProcessor:
     fetch = by_value(worker, STATEFUL)
 
     # Python cannot import a class inside a function, so Spark pickles it by value.
-    class Processor(StatefulProcessor):
-        def init(self, handle: StatefulProcessorHandle) -> None:
+    class Processor(StatefulProcessor):  # type: ignore[misc]
+        def init(self, handle: "StatefulProcessorHandle") -> None:
             from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
             one_value = StructType([StructField("value", BinaryType())])

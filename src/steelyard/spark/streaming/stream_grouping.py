@@ -39,6 +39,7 @@ from steelyard.spark.streaming.requirements import (
     slot_length_of,
 )
 from steelyard.spark.streaming.source_stage import SourceStage
+from steelyard.spark.versions import STREAMS, require_version
 from steelyard.windows import Window
 
 
@@ -157,6 +158,11 @@ def _require_stream(
     stream: DataFrame, key: Sequence[str], weight: str | None, arrived: str | None
 ) -> None:
     require_frame("stream", stream)
+    instead = (
+        "; repartition micro-batches with sy.Balancer in foreachBatch, or group each of them with "
+        "sy.group_by"
+    )
+    require_version(stream.sparkSession, STREAMS, "sy.group_stream", instead)
     if not stream.isStreaming:
         raise ValueError("stream must be a streaming DataFrame; use sy.group_by for this one")
     require_key(stream, "key", key)
