@@ -6,6 +6,7 @@ import decimal
 import io
 import re
 import warnings
+from collections import Counter
 
 import pyarrow as pa
 import pytest

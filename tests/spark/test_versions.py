@@ -37,7 +37,18 @@ def test_the_message_of_a_leaking_version_names_the_fixed_version(version, fixed
 
 @pytest.mark.parametrize(
     "version",
-    ["4.1.4", "4.1.10", "4.1.4-SNAPSHOT", "4.1.4-amzn-1", "4.2.1", "4.3.0", "5.0.0", "4.1", "main"],
+    [
+        "4.0.5",
+        "4.1.4",
+        "4.1.10",
+        "4.1.4-SNAPSHOT",
+        "4.1.4-amzn-1",
+        "4.2.1",
+        "4.3.0",
+        "5.0.0",
+        "4.1",
+        "main",
+    ],
 )
 def test_a_fixed_or_unknown_version_has_no_leak(version):
     """These are the first fixed version, later ones, and versions that cannot be compared."""
