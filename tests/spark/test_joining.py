@@ -6,7 +6,6 @@ import decimal
 import io
 import re
 import warnings
-from collections import Counter
 
 import pyarrow as pa
 import pytest

@@ -28,7 +28,7 @@ _PACKAGES = ("executor", "aggregators", "control", "delegation", "plans")
 
 
 class OnExecutors(Generic[Shipped]):
-    """A function that looks for packages when it arrives on an executor, before Spark imports them.
+    """A function that checks for packages when it arrives on an executor: before Spark uses them.
 
     Args:
         function: The function, which Spark pickles by value.

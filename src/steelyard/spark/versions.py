@@ -341,8 +341,8 @@ def stop_logging_errors() -> None:
 CLOSES_SOCKETS = {(4, 1): 4, (4, 2): 1}
 """By minor version, the first patch version in which `transformWithState` closes its sockets.
 
-Measured on 4.0.5, 4.1.1, 4.1.4 and 4.2.1; the others follow from the branches into which the fix was merged.
-Minor versions that are not listed have no known leak.
+Measured on 4.0.5, 4.1.1, 4.1.4 and 4.2.1; the others follow from the branches into which the fix
+was merged. Minor versions that are not listed have no known leak.
 """
 
 
