@@ -1,9 +1,7 @@
 """A balanced join has the rows of Spark's join, equal partitions, and one shuffle per frame."""
 
-import contextlib
 import datetime
 import decimal
-import io
 import re
 import warnings
 
@@ -22,6 +20,7 @@ from steelyard.spark.columns import Key, salt_of
 from steelyard.spark.joining import join
 from steelyard.spark.native_routing import BIN, with_bin, with_every_bin
 from steelyard.spark.versions import from_arrow, to_arrow
+from tests.spark.query_plans import explained, operators
 
 ROWS, KEYS, WORKERS = 60_000, 5_000, 8
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
@@ -80,19 +79,6 @@ def assert_same(ours, sparks):
     kinds = [[field.dataType for field in frame.schema.fields] for frame in (sparks, ours)]
     assert kinds[0] == kinds[1]
     assert multiset(sparks) == multiset(ours)
-
-
-def explained(frame):
-    """Return the physical plan; the final one, if it is adaptive."""
-    text = io.StringIO()
-    with contextlib.redirect_stdout(text):
-        frame.explain()
-    return text.getvalue().split("== Initial Plan ==")[0]
-
-
-def operators(frame):
-    """Return the exchanges and joins of the physical plan."""
-    return sorted(re.findall(r"\w*Exchange \w+|\w+Join\b|AQEShuffleRead", explained(frame)))
 
 
 keys = st.one_of(st.none(), st.integers(0, 3))

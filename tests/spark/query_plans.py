@@ -1,0 +1,18 @@
+"""The physical plan of a frame, as text and as a list of its exchanges and joins."""
+
+import contextlib
+import io
+import re
+
+
+def explained(frame):
+    """Return the physical plan; the final one, if it is adaptive."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        frame.explain()
+    return text.getvalue().split("== Initial Plan ==")[0]
+
+
+def operators(frame):
+    """Return the exchanges and joins of the physical plan."""
+    return sorted(re.findall(r"\w*Exchange \w+|\w+Join\b|AQEShuffleRead", explained(frame)))
