@@ -2,7 +2,6 @@
 
 import datetime
 import decimal
-import re
 import warnings
 
 import pyarrow as pa
