@@ -53,7 +53,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=_needs_spark, reverse=True)  # they take the longest
     for item in items:
         if "spark/streaming/" in item.nodeid and _runs_on_spark(item):
-            item.add_marker(pytest.mark.needs_spark("4.0", reason="sy.group_stream"))
+            least = "4.1" if config.getoption("--connect") else "4.0"
+            item.add_marker(pytest.mark.needs_spark(least, reason="sy.group_stream"))
         for mark in item.iter_markers("needs_spark"):
             _skip_on_older_spark(item, *mark.args, **mark.kwargs)
     if not config.getoption("--connect"):

@@ -13,8 +13,8 @@ from tests.spark.streaming.running import kept, last_of, run_into
 
 ROWS, WORKERS = 4000, 4
 SCHEMA = "page string, id long, at timestamp"
-STREAMS = (4, 0)
-"""The first version of Spark with streams."""
+STREAMS, STREAMS_ON_CONNECT = (4, 0), (4, 1)
+"""The first versions of Spark with streams."""
 
 FEATURES = {}
 """Jobs by the name of their feature."""

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from steelyard.spark.versions import version_of
-from tests.spark.features import FEATURES, SINCE
+from tests.spark.features import FEATURES, SINCE, STREAMS, STREAMS_ON_CONNECT
 
 pytestmark = [pytest.mark.versions, pytest.mark.slow]
 
@@ -17,10 +17,14 @@ pytestmark = [pytest.mark.versions, pytest.mark.slow]
 @pytest.mark.filterwarnings("ignore:Spark .* leaks a socket")
 @pytest.mark.filterwarnings("ignore:.* workers share .* task slots")
 @pytest.mark.parametrize("name", FEATURES)
-def test_a_feature_runs_or_names_the_version_it_needs(spark, tmp_path, name, record_property):
+def test_a_feature_runs_or_names_the_version_it_needs(
+    request, spark, tmp_path, name, record_property
+):
     """The result of the job is checked inside the job."""
     record_property("spark", spark.version)
     since = SINCE[name]
+    if since == STREAMS and request.config.getoption("--connect"):
+        since = STREAMS_ON_CONNECT
     if version_of(spark) >= since:
         FEATURES[name](spark, tmp_path)
         record_property(name, "yes")

@@ -8,10 +8,11 @@ import steelyard as sy
 from steelyard.spark import versions
 from steelyard.spark.versions import (
     require_connect,
-    socket_leak,
+    require_streams,
     to_joined_partitions,
     to_partitions,
 )
+from steelyard.spark.versions.socket_leaks import socket_leak
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,19 @@ def test_spark_connect_needs_spark_4(monkeypatch):
         sy.plan(frame, "page", workers=2)
     with pytest.raises(ValueError, match=sentence):
         require_connect("sc://localhost")
+
+
+def test_streams_through_spark_connect_need_a_later_version(monkeypatch):
+    """The client of Spark 4.0 has no Python state."""
+    session = type("SparkSession", (), {"version": "4.0.5"})()
+    kind = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})
+    stream = kind()
+    stream.sparkSession = session
+    sentence = (
+        "sy.group_stream through Spark Connect needs Spark 4.1 or newer, and this is 4.0.5; x"
+    )
+    with pytest.raises(ValueError, match="^" + sentence + "$"):
+        require_streams(stream, "; x")
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ from steelyard.spark.streaming.merging import is_native
 from steelyard.spark.streaming.requirements import require_rocksdb
 from steelyard.spark.streaming.source_stage import SourceStage
 from steelyard.spark.streaming.stream_result import StreamResult
-from steelyard.spark.versions import warn_of_leaks
+from steelyard.spark.versions.socket_leaks import warn_of_leaks
 
 if TYPE_CHECKING:
     from steelyard.control.prometheus import MetricsServer

@@ -12,7 +12,7 @@ from steelyard.placements import Delegated, Placement
 from steelyard.spark.columns import require_columns
 from steelyard.spark.session import STATE_IN_ROCKSDB, parallelism
 from steelyard.spark.streaming.hidden_columns import WATERMARK
-from steelyard.spark.versions import warn_of_leaks
+from steelyard.spark.versions.socket_leaks import warn_of_leaks
 from steelyard.validation import require_whole
 from steelyard.windows import Window
 

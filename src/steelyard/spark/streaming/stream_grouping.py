@@ -39,7 +39,7 @@ from steelyard.spark.streaming.requirements import (
     slot_length_of,
 )
 from steelyard.spark.streaming.source_stage import SourceStage
-from steelyard.spark.versions import STREAMS, require_version
+from steelyard.spark.versions import require_streams
 from steelyard.windows import Window
 
 
@@ -162,7 +162,7 @@ def _require_stream(
         "; repartition micro-batches with sy.Balancer in foreachBatch, or group each of them with "
         "sy.group_by"
     )
-    require_version(stream.sparkSession, STREAMS, "sy.group_stream", instead)
+    require_streams(stream, instead)
     if not stream.isStreaming:
         raise ValueError("stream must be a streaming DataFrame; use sy.group_by for this one")
     require_key(stream, "key", key)

@@ -1,4 +1,4 @@
-"""All differences between the versions of Spark; no other module asks for a version.
+"""All differences between the versions of Spark; no other package asks for a version.
 
 A call that some versions lack enters; what every supported version can do leaves. What a version
 cannot do is refused in one sentence that names the version needed.
@@ -6,7 +6,6 @@ cannot do is refused in one sentence that names the version needed.
 
 import logging
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from inspect import signature
@@ -35,6 +34,9 @@ OLDEST = (3, 5)
 STREAMS = (4, 0)
 """The first version with `group_stream`: Spark 3.5 has neither Python state nor scalar subqueries
 in its DataFrame API."""
+
+STREAMS_ON_CONNECT = (4, 1)
+"""The first version with `group_stream` on Spark Connect: that of Spark 4.0 lacks Python state."""
 
 CONNECT = (4, 0)
 """The first version with Spark Connect: that of Spark 3.5 has classes of its own for frames."""
@@ -89,6 +91,23 @@ def require_version(
         raise ValueError(f"{_too_old(what, least, found)}{instead}")
 
 
+def require_streams(stream: DataFrame, instead: str) -> None:
+    """Refuse a stream if this version of Spark lacks what `group_stream` needs.
+
+    Args:
+        stream: The stream; Spark Connect needs a later version than classic Spark.
+        instead: What users of older versions can do.
+
+    Raises:
+        ValueError: The version is too old.
+    """
+    if _is_of_connect(stream):
+        call = "sy.group_stream through Spark Connect"
+        require_version(stream.sparkSession, STREAMS_ON_CONNECT, call, instead)
+    else:
+        require_version(stream.sparkSession, STREAMS, "sy.group_stream", instead)
+
+
 def require_connect(frame_or_master: object) -> None:
     """Refuse a frame of Spark Connect, or the address of a server, if PySpark is too old.
 
@@ -96,9 +115,12 @@ def require_connect(frame_or_master: object) -> None:
     >>> require_connect("sc://localhost")
     """
     is_address = isinstance(frame_or_master, str) and frame_or_master.startswith("sc://")
-    is_frame = type(frame_or_master).__module__.startswith("pyspark.sql.connect.")
-    if (is_address or is_frame) and _parsed(pyspark.__version__) < CONNECT:
+    if (is_address or _is_of_connect(frame_or_master)) and _parsed(pyspark.__version__) < CONNECT:
         raise ValueError(_too_old("Spark Connect", CONNECT, pyspark.__version__))
+
+
+def _is_of_connect(frame: object) -> bool:
+    return type(frame).__module__.startswith("pyspark.sql.connect.")
 
 
 def _too_old(what: str, least: tuple[int, int], found: str) -> str:
@@ -334,48 +356,3 @@ def stop_logging_errors() -> None:
     except ImportError:
         return
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-
-
-# Defects.
-
-CLOSES_SOCKETS = {(4, 1): 4, (4, 2): 1}
-"""By minor version, the first patch version in which `transformWithState` closes its sockets.
-
-Measured on 4.0.5, 4.1.1, 4.1.4 and 4.2.1; the others follow from the branches into which the fix
-was merged. Minor versions that are not listed have no known leak.
-"""
-
-
-def socket_leak(version: str) -> str | None:
-    """Describe how stateful Python stages leak sockets on this version, or return None.
-
-    Suffixes of vendors and of builds are ignored. A vendor may have fixed the leak in an older
-    version, which the version number does not show. The result is therefore for a warning only.
-
-    >>> socket_leak("4.1.4")
-    >>> print(socket_leak("4.1.1-amzn-0"))
-    Spark 4.1.1-amzn-0 leaks a socket in every task that keeps state for Python ...
-    """
-    numbers = re.match(r"(\d+)\.(\d+)\.(\d+)(?!\d)", version)
-    if numbers is None:
-        return None
-    major, minor, patch = map(int, numbers.groups())
-    fixed = CLOSES_SOCKETS.get((major, minor), 0)
-    if patch >= fixed:
-        return None
-    return (
-        f"Spark {version} leaks a socket in every task that keeps state for Python "
-        "(SPARK-58932), until its executors cannot open more and the query fails; use Spark "
-        f"{major}.{minor}.{fixed} or newer"
-    )
-
-
-def warn_of_leaks(session: SparkSession, stacklevel: int) -> None:
-    """Warn, when a query is defined, that it cannot run for long on this version of Spark.
-
-    On Spark Connect the version is that of the server. `stacklevel` has the value that the caller
-    would pass to `warnings.warn`.
-    """
-    leak = socket_leak(session.version)
-    if leak is not None:
-        warnings.warn(leak, stacklevel=stacklevel + 1)
