@@ -283,13 +283,13 @@ CASES = {
 NEEDS = {"by id": "4.1", "joined texts": "4.0", "applyInArrow": "4.0"}
 
 
-def cases():
-    for case in CASES:
-        needed = pytest.mark.needs_spark(NEEDS.get(case, "3.5"), reason="the step of the case")
-        yield pytest.param(case, marks=needed)
+def _case(name):
+    """Return a case that is skipped on versions of Spark that lack its step."""
+    needed = pytest.mark.needs_spark(NEEDS.get(name, "3.5"), reason="the step of the case")
+    return pytest.param(name, marks=needed)
 
 
-@pytest.mark.parametrize("case", cases())
+@pytest.mark.parametrize("case", [_case(name) for name in CASES])
 def test_deterministic_columns(files, case):
     """The analysis finds the deterministic columns of a plan, and no others."""
     deterministic, make = CASES[case]
