@@ -12,6 +12,8 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from steelyard.spark.versions import add_tag, interrupt_tag
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -56,14 +58,14 @@ def run_tasks(
                 yield list(zip(batch, future.result(), strict=True))
     finally:
         if running:
-            spark.interruptTag(tag)
+            interrupt_tag(spark, tag)
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _run_one_task(
     spark: SparkSession, tag: str, batch: Sequence[Item], work: Callable[[Item], Result]
 ) -> list[Result]:
-    spark.addTag(tag)
+    add_tag(spark, tag)
     rows = [(number, pickle.dumps(item)) for number, item in enumerate(batch)]
     function = pickle.dumps(work)
 

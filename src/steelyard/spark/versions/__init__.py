@@ -112,7 +112,7 @@ def require_connect(frame_or_master: object) -> None:
     """Refuse a frame of Spark Connect, or the address of a server, if PySpark is too old.
 
     >>> require_connect(spark.range(3))
-    >>> require_connect("sc://localhost")
+    >>> require_connect("local[2]")
     """
     is_address = isinstance(frame_or_master, str) and frame_or_master.startswith("sc://")
     if (is_address or _is_of_connect(frame_or_master)) and _parsed(pyspark.__version__) < CONNECT:
@@ -344,6 +344,28 @@ CHECKPOINT_FILE_MANAGER = (
     f"org.apache.spark.sql.execution.streaming{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
 )
 """The Java class that writes checkpoints to a local disk, for a session of this PySpark."""
+
+
+# Tags.
+
+_TAGS = (4, 0)
+"""The first version with tags on classic sessions, and not only on Spark Connect."""
+
+
+def add_tag(session: SparkSession, tag: str) -> None:
+    """Add a tag to the jobs that this thread starts."""
+    if version_of(session) >= _TAGS:
+        session.addTag(tag)
+    else:
+        session.sparkContext.addJobTag(tag)
+
+
+def interrupt_tag(session: SparkSession, tag: str) -> None:
+    """Cancel the jobs with a tag."""
+    if version_of(session) >= _TAGS:
+        session.interruptTag(tag)
+    else:
+        session.sparkContext.cancelJobsWithTag(tag)
 
 
 # Logs.
