@@ -128,6 +128,8 @@ def test_hashes_equal_those_of_spark(spark):
     """Compare every supported type with Spark, including nulls and several columns."""
     from pyspark.sql import functions as F
 
+    from steelyard.spark.versions import from_arrow
+
     table = pa.table(
         {
             "string": pa.array(["", "a", "ünïcödé", "x" * 31, "x" * 32, "y" * 101, None]),
@@ -157,7 +159,7 @@ def test_hashes_equal_those_of_spark(spark):
             ),
         }
     )
-    frame = spark.createDataFrame(table)
+    frame = from_arrow(spark, table)
     names = table.column_names
     hashes = [F.xxhash64(name).alias(name) for name in names]
     rows = frame.select(*hashes, F.xxhash64(*names).alias("all")).collect()
