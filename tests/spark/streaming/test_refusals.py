@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import steelyard as sy
-from steelyard.spark import versions
+from steelyard.spark.versions import socket_leaks
 from steelyard.spark.session import STATE_IN_ROCKSDB
 from tests.spark.streaming import running
 from tests.spark.streaming.running import SCHEMA, group
@@ -123,7 +123,7 @@ def test_state_in_python_gets_a_warning_if_spark_leaks_sockets(
 ):
     """There is one warning at the line of the user; Spark's own aggregation does not leak."""
     major, minor, patch = map(int, spark.version.split("."))
-    monkeypatch.setitem(versions.CLOSES_SOCKETS, (major, minor), patch + 1)
+    monkeypatch.setitem(socket_leaks.CLOSES_SOCKETS, (major, minor), patch + 1)
     leak = f"Spark {spark.version} leaks a socket"
     with pytest.warns(UserWarning, match=re.escape(leak)) as delegated:
         group(stream, tmp_path, "delegated").aggregate(sy.CollectSet("id"))
