@@ -128,7 +128,7 @@ def test_hashes_equal_those_of_spark(spark):
     """Compare every supported type with Spark, including nulls and several columns."""
     from pyspark.sql import functions as F
 
-    from steelyard.spark.versions import from_arrow
+    from steelyard.spark.versions.arrow import from_arrow
 
     table = pa.table(
         {

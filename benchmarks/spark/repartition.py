@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 import steelyard as sy
 from benchmarks.spark.bench import SKEWS, WORKERS, Bar, Bench, Contestants, Measured, local, seconds
 from benchmarks.timing import table
-from steelyard.spark.versions import to_arrow
+from steelyard.spark.versions.arrow import to_arrow
 
 _SETTINGS = [(skew, n, True) for skew in SKEWS for n in WORKERS]
 _SETTINGS += [(skew, 24, False) for skew in SKEWS]

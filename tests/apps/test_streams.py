@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from steelyard.apps.heavy_hitters import heavy_hitters, summaries
 from steelyard.apps.naive_bayes import Model, NaiveBayes
 from steelyard.apps.scoring import score_by_key
-from steelyard.spark.versions import to_arrow
+from steelyard.spark.versions.arrow import to_arrow
 from tests.apps.texts import SCHEMA, texts
 from tests.spark.streaming.conftest import state_in_rocksdb  # noqa: F401  # a fixture
 from tests.spark.streaming.placing import placed

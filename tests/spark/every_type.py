@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DoubleType, LongType, StructField, StructType
 
 import steelyard as sy
-from steelyard.spark.versions import to_arrow
+from steelyard.spark.versions.arrow import to_arrow
 from tests.spark.streaming.running import kept
 
 ROWS, KEY = 160, "key_"

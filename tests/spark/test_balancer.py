@@ -16,7 +16,7 @@ from steelyard.spark import balancer as module
 from steelyard.spark.balancer import Balancer
 from steelyard.spark.columns import Key
 from steelyard.spark.repartitioning import bucket_counts
-from steelyard.spark.versions import to_arrow
+from steelyard.spark.versions.arrow import to_arrow
 from tests.waiting import until
 
 ROWS = 8_000

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from steelyard.spark.versions import version_of
+from steelyard.spark.versions.supported import version_of
 from tests.spark.features import FEATURES, SINCE, STREAMS, STREAMS_ON_CONNECT
 
 pytestmark = [pytest.mark.versions, pytest.mark.slow]

@@ -4,7 +4,7 @@ import pytest
 
 from steelyard import datasets
 from steelyard.spark.generated_messages import messages, write
-from steelyard.spark.versions import to_arrow
+from steelyard.spark.versions.arrow import to_arrow
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 7])

@@ -18,7 +18,7 @@ from steelyard.plans.cells import WHOLE
 from steelyard.spark.columns import Key, salt_of
 from steelyard.spark.joining import join
 from steelyard.spark.native_routing import BIN, with_bin, with_every_bin
-from steelyard.spark.versions import from_arrow, to_arrow
+from steelyard.spark.versions.arrow import from_arrow, to_arrow
 from tests.spark.query_plans import explained, operators
 
 ROWS, KEYS, WORKERS = 60_000, 5_000, 8

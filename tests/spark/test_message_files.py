@@ -15,7 +15,7 @@ from steelyard.datasets import loading as local
 from steelyard.datasets.formats import CsvRows
 from steelyard.spark import message_files
 from steelyard.spark.message_files import LoadReport, load
-from steelyard.spark.versions import to_arrow
+from steelyard.spark.versions.arrow import to_arrow
 
 COLUMNS = {"key": "user", "time": "when"}
 GOOD = {

@@ -15,7 +15,7 @@ from steelyard.hashing import buckets_of, hash_keys
 from steelyard.plans import Planner
 from steelyard.spark.columns import Key
 from steelyard.spark.native_routing import BIN, with_bin
-from steelyard.spark.versions import to_arrow
+from steelyard.spark.versions.arrow import to_arrow
 from tests.spark.every_type import ANSI, under
 
 ROWS = 60_000

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import steelyard as sy
-from steelyard.spark.versions import to_arrow
+from steelyard.spark.versions.arrow import to_arrow
 
 ROWS, WORKERS = 2000, 4
 

@@ -5,14 +5,10 @@ import pytest
 from pyspark.sql import functions as F
 
 import steelyard as sy
-from steelyard.spark import versions
-from steelyard.spark.versions import (
-    require_connect,
-    require_streams,
-    to_joined_partitions,
-    to_partitions,
-)
+from steelyard.spark.versions import partitions as by_number
+from steelyard.spark.versions.partitions import to_joined_partitions, to_partitions
 from steelyard.spark.versions.socket_leaks import socket_leak
+from steelyard.spark.versions.supported import require_connect, require_streams
 
 
 @pytest.mark.parametrize(
@@ -95,7 +91,7 @@ def test_streams_through_spark_connect_need_a_later_version(monkeypatch):
 @pytest.fixture
 def without_partition_ids(monkeypatch):
     """Use no `repartitionById`, as on versions that do not have it."""
-    monkeypatch.setattr(versions, "_PARTITION_IDS", (99, 0))
+    monkeypatch.setattr(by_number, "PARTITION_IDS", (99, 0))
 
 
 @pytest.mark.usefixtures("without_partition_ids")

@@ -22,7 +22,8 @@ from pyspark.sql.types import ArrayType
 import steelyard as sy
 from steelyard.apps.batch_or_stream import group
 from steelyard.apps.likelihoods import FeatureLikelihoods, Likelihoods
-from steelyard.spark.versions import from_arrow, position_in, to_arrow
+from steelyard.spark.versions.arrow import from_arrow, to_arrow
+from steelyard.spark.versions.interfaces import position_in
 from steelyard.validation import require_between
 
 _CATEGORIES = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "date")

@@ -69,7 +69,7 @@ def _run_both(
     """Run both strategies on a new Spark session; append each slot to `seen` when it ends."""
     from steelyard.deployment.demo import compare
     from steelyard.spark.session import STATE_IN_ROCKSDB, session
-    from steelyard.spark.versions import STREAMS, require_version
+    from steelyard.spark.versions.supported import STREAMS, require_version
 
     with ExitStack() as cleaning:
         made = cleaning.enter_context(tempfile.TemporaryDirectory(prefix="steelyard-demo-"))

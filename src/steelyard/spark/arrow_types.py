@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 )
 
 from steelyard.aggregators import Aggregator, Count
-from steelyard.spark.versions import NOT_IN_ARROW, schema_in_arrow, spark_types
+from steelyard.spark.versions.arrow import NOT_IN_ARROW, schema_in_arrow, spark_types
 
 
 def arrow_schema(session: SparkSession, argument: str, schema: StructType) -> pa.Schema:

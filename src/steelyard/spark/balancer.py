@@ -27,7 +27,7 @@ from steelyard.spark.repartitioning import bucket_counts, warn_of_equal_rows
 from steelyard.spark.retries.repeated import repeated
 from steelyard.spark.routing import planner_of, require_routing
 from steelyard.spark.salts import Salts
-from steelyard.spark.versions import to_partitions
+from steelyard.spark.versions.partitions import to_partitions
 from steelyard.validation import require_whole
 
 _BUCKET = f"{HIDDEN}seen"

@@ -17,7 +17,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from steelyard.spark.versions import NOT_HASHED, require_connect
+from steelyard.spark.versions.arrow import NOT_HASHED
+from steelyard.spark.versions.supported import require_connect
 
 HIDDEN = "__steelyard_"
 """Prefix of the temporary columns that this package adds and later drops."""

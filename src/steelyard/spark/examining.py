@@ -22,7 +22,8 @@ from steelyard.doctor.periods import OverTime, over_time
 from steelyard.doctor.strategies import STRATEGIES
 from steelyard.doctor.work import KindOfWork
 from steelyard.spark.columns import HIDDEN, Key, named, require_frame, require_key, seconds_of
-from steelyard.spark.versions import to_arrow, tried_cast
+from steelyard.spark.versions.arrow import to_arrow
+from steelyard.spark.versions.interfaces import tried_cast
 
 Watch = Callable[[str], None]
 

@@ -45,7 +45,7 @@ from steelyard.spark.routing import (
 )
 from steelyard.spark.salts import Salts
 from steelyard.spark.shipping import shipped
-from steelyard.spark.versions import to_partitions
+from steelyard.spark.versions.partitions import to_partitions
 from steelyard.validation import require_whole
 
 _BUCKET, _WEIGHT, _HASH = f"{HIDDEN}bucket", f"{HIDDEN}weight", f"{HIDDEN}hash"

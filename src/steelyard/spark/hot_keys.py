@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from steelyard.plans import Planner, RoutingPlan
 from steelyard.spark.columns import HIDDEN, Key, named
 from steelyard.spark.repartitioning import amount_of, bucket_counts
-from steelyard.spark.versions import position_in
+from steelyard.spark.versions.interfaces import position_in
 
 _AMOUNT, _HASH = f"{HIDDEN}amount", f"{HIDDEN}hash"
 

@@ -30,7 +30,7 @@ from steelyard.spark.routing import (
     require_workers_of,
 )
 from steelyard.spark.salts import Salts
-from steelyard.spark.versions import can_join_in_place, to_joined_partitions
+from steelyard.spark.versions.partitions import can_join_in_place, to_joined_partitions
 from steelyard.validation import require_whole
 
 _HASH = f"{HIDDEN}hash"

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Observation
 
-from steelyard.spark.versions import end_observation
+from steelyard.spark.versions.interfaces import end_observation
 
 _PATIENCE = 10.0
 """Seconds to wait until Spark ends an observation; it does so with an asynchronous event."""

@@ -29,7 +29,8 @@ from steelyard.spark.routing import (
     require_workers_of,
 )
 from steelyard.spark.salts import ENOUGH, Salts
-from steelyard.spark.versions import to_arrow, to_partitions
+from steelyard.spark.versions.arrow import to_arrow
+from steelyard.spark.versions.partitions import to_partitions
 from steelyard.validation import require_whole
 
 _CHECKED_ROWS = 20_000

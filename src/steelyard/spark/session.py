@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 
 from steelyard.printable import printable
 from steelyard.spark.failures import SparkFailed, plain_failures
-from steelyard.spark.versions import CHECKPOINT_FILE_MANAGER, require_connect, stop_logging_errors
+from steelyard.spark.versions.interfaces import CHECKPOINT_FILE_MANAGER, stop_logging_errors
+from steelyard.spark.versions.supported import require_connect
 
 STATE_IN_ROCKSDB = {
     "spark.sql.streaming.stateStore.providerClass": (

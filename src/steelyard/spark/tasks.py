@@ -12,7 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from steelyard.spark.versions import add_tag, interrupt_tag
+from steelyard.spark.versions.interfaces import add_tag, interrupt_tag
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import functions as F
 
 import steelyard as sy
-from steelyard.spark.versions import socket_leaks
 from steelyard.spark.session import STATE_IN_ROCKSDB
+from steelyard.spark.versions import socket_leaks
 from tests.spark.streaming import running
 from tests.spark.streaming.running import SCHEMA, group
 

@@ -9,7 +9,7 @@ from pyspark.sql.types import DataType, DecimalType, DoubleType, StructField
 from steelyard.aggregators import Aggregator, Count, Max, Mean, Min, Sum
 from steelyard.spark.executor_packages import ALWAYS
 from steelyard.spark.shipping import by_value
-from steelyard.spark.versions import arrow_function
+from steelyard.spark.versions.arrow import arrow_function
 
 _MERGING = ("state", "merge", "result", "result_type")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.executor.stateful_worker import StatefulWorker
 from steelyard.spark.executor_packages import STATEFUL
 from steelyard.spark.shipping import by_value
-from steelyard.spark.versions import StatefulProcessor
+from steelyard.spark.versions.interfaces import StatefulProcessor
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -39,7 +39,7 @@ from steelyard.spark.streaming.requirements import (
     slot_length_of,
 )
 from steelyard.spark.streaming.source_stage import SourceStage
-from steelyard.spark.versions import require_streams
+from steelyard.spark.versions.supported import require_streams
 from steelyard.windows import Window
 
 

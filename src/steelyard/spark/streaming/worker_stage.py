@@ -22,7 +22,7 @@ from steelyard.spark.hashed_partitions import label_of
 from steelyard.spark.shipping import shipped
 from steelyard.spark.streaming.hidden_columns import WATERMARK
 from steelyard.spark.streaming.processors import stateful
-from steelyard.spark.versions import to_partitions
+from steelyard.spark.versions.partitions import to_partitions
 
 BLOCKS = spark_schema(worker_output.BLOCKS)
 """Rows of a bin and a block, in Spark's types."""
