@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 import steelyard as sy
 from steelyard.spark.session import CHECKPOINTS_ON_DISK
+from steelyard.spark.versions.partitions import to_partitions
 
 ROWS, PARTS, LARGE, COPIES = 6000, 6, 1_200_000, 5
 
@@ -143,7 +144,7 @@ def by_position(frame, files, folder):
             yield batch.append_column("turn", pa.array(turns, pa.int32()))
 
     dealt = frame.mapInArrow(deal, "page string, id long, turn int")
-    dealt = dealt.repartitionById(PARTS, F.col("turn")).drop("turn")
+    dealt = to_partitions(dealt, PARTS, F.col("turn")).drop("turn")
     return rows_of(dealt.mapInArrow(slow(folder), frame.schema))
 
 

@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 
 from steelyard.spark.retries.repeated import repeated
 from steelyard.spark.retries.rows import Kind
+from steelyard.spark.versions.partitions import to_partitions
 
 ALL = {"id", "page", "small", "part", "price", "parts", "at"}
 
@@ -58,7 +59,7 @@ CASES = {
     ),
     "shuffled": (ALL, lambda f: f.repartition(3).repartition(2, "page").coalesce(1)),
     "sorted": (ALL, lambda f: f.orderBy("part")),
-    "by id": (ALL, lambda f: f.repartitionById(3, F.col("small"))),
+    "by id": (ALL, lambda f: to_partitions(f, 3, F.col("small"))),
     "cached": (ALL, lambda f: f.repartition(2).cache()),
     "filtered": (ALL, lambda f: f.where("id > 3 AND page IN (1, 2)").dropna()),
     "exploded": ({*ALL, "one"}, lambda f: f.withColumn("one", F.explode("parts"))),
