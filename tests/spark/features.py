@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 import steelyard as sy
 from steelyard.spark.session import STATE_IN_ROCKSDB
-from tests.spark.streaming.running import kept, last_of, run_into
+from tests.spark.streaming.running import kept, last_of, table
 
 ROWS, WORKERS = 4000, 4
 SCHEMA = "page string, id long, at timestamp"
@@ -151,7 +151,7 @@ def streamed(spark, folder, define, mode="update"):
         for name, value in settings.items():
             spark.conf.set(name, value)
         made = define(reader.parquet(f"{folder}/in"))
-        return run_into(f"{folder}/out", made, f"{folder}/checkpoint", mode)
+        return table(made, f"{folder}/checkpoint", mode)
 
 
 def grouped_stream(folder, **more):

@@ -77,6 +77,7 @@ def test_spark_connect_needs_spark_4(monkeypatch):
 
 def test_streams_through_spark_connect_need_a_later_version(monkeypatch):
     """The client of Spark 4.0 has no Python state."""
+    monkeypatch.setattr(pyspark, "__version__", "4.0.5")
     session = type("SparkSession", (), {"version": "4.0.5"})()
     kind = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})
     stream = kind()

@@ -23,7 +23,10 @@ def micro_batch() -> MicroBatch:
     query = context.getLocalProperty("sql.streaming.queryId")
     batch = context.getLocalProperty("streaming.sql.batchId")
     if query is None or batch is None:
-        raise RuntimeError("micro_batch() works only inside a task of a streaming query")
+        raise RuntimeError(
+            "this task belongs to no micro-batch: through Spark Connect, foreachBatch computes the "
+            "results of group_stream outside the query, so write them to another sink"
+        )
     return MicroBatch(query, int(batch), context.partitionId())
 
 
