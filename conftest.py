@@ -94,12 +94,12 @@ def spark(request: pytest.FixtureRequest) -> Iterator["SparkSession"]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
-    from steelyard.spark.session import CHECKPOINTS_ON_DISK
+    from steelyard.spark.session import CHECKPOINTS_ON_DISK, RETRY_LOST_TASKS_ONLY
 
     on_cluster = request.config.getoption("--cluster")
     master = "local-cluster[2,1,1024]" if on_cluster else "local[2]"
     builder = SparkSession.builder.master(master).appName("steelyard tests")
-    builder = builder.config(map=SETTINGS | CHECKPOINTS_ON_DISK)
+    builder = builder.config(map=SETTINGS | CHECKPOINTS_ON_DISK | RETRY_LOST_TASKS_ONLY)
     if on_cluster:
         builder = builder.config("spark.executorEnv.PYTHONPATH", str(request.config.rootpath))
         builder = builder.config("spark.locality.wait", "1s")  # workers share task slots

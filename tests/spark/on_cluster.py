@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
 
 import steelyard as sy
-from steelyard.spark.session import CHECKPOINTS_ON_DISK
+from steelyard.spark.session import CHECKPOINTS_ON_DISK, RETRY_LOST_TASKS_ONLY
 from steelyard.spark.versions.partitions import to_partitions
 
 ROWS, PARTS, LARGE, COPIES = 6000, 6, 1_200_000, 5
@@ -305,6 +305,7 @@ def start(master="local-cluster[3,1,1024]", **more):
         "spark.locality.wait": "0s",
         "spark.sql.shuffle.partitions": "4",
         **CHECKPOINTS_ON_DISK,
+        **RETRY_LOST_TASKS_ONLY,
         **more,
     }
     return SparkSession.builder.master(master).config(map=settings).getOrCreate()

@@ -54,6 +54,15 @@ For a limit on bytes, Spark measures every column after every row. That takes tw
 in which it writes rows for Python. Set a limit again if rows have 100 kB or more.
 """
 
+RETRY_LOST_TASKS_ONLY = {
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
+}
+"""A retry repeats the lost tasks only.
+
+By default Spark 4.2 repeats or fails the stages after a task whose retry writes other bytes. The
+bytes of a block differ if its rows have another order.
+"""
+
 _CONNECT_PORT = 15002
 """Port of a Connect server whose address has no port."""
 
@@ -106,6 +115,7 @@ def session(
         "spark.sql.session.timeZone": "UTC",
         **ONE_FILE_A_TASK,
         **BATCHES_BY_ROWS,
+        **RETRY_LOST_TASKS_ONLY,
     }
     if master.startswith("local"):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
