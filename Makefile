@@ -32,7 +32,13 @@ help: ## list the targets
 	@$(PIP) --requirement $(@D)/requirements.lock
 	@touch $@
 
-.PRECIOUS: .venv-spark-%/.pinned %/.ready
+.venv-python-%/.pinned: requirements.lock
+	@rm -rf $(@D) && python$* -m venv $(@D)
+	@echo "Installing the pinned packages into $(@D) (a few minutes the first time)"
+	@$(PIP) --requirement requirements.lock
+	@touch $@
+
+.PRECIOUS: .venv-spark-%/.pinned .venv-python-%/.pinned %/.ready
 %/.ready: %/.pinned pyproject.toml
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -100,6 +106,10 @@ test-spark-%: check-machine .venv-spark-%/.ready
 	@.venv-spark-$*/bin/python -m pytest $(SPARK_TESTS)
 	@.venv-spark-$*/bin/python -m pytest --connect $(SPARK_TESTS)
 
+# The quick tests on another version of Python, such as `make test-python-3.13`.
+test-python-%: check-machine .venv-python-%/.ready
+	@.venv-python-$*/bin/python -m pytest $(QUICK) --numprocesses 2 --dist loadfile
+
 .PHONY: features
 features: setup $(OTHER_SPARKS:%=.venv-spark-%/.ready) ## test every feature on every version of Spark, and write docs/versions.md
 	@for bin in $(BIN) $(OTHER_SPARKS:%=.venv-spark-%/bin); do for mode in "" --connect; do \
@@ -141,6 +151,11 @@ bench: setup ## measure every part of the core, as ratios to other implementatio
 .PHONY: bench-spark
 bench-spark: setup ## compare the Spark layer with Spark's own operations (about an hour)
 	@$(BIN)/python -m benchmarks.spark
+
+.PHONY: bench-versions
+bench-versions: setup $(OTHER_SPARKS:%=.venv-spark-%/.ready) ## compare repartition and join with Spark's own, on every version of Spark
+	@for bin in $(BIN) $(OTHER_SPARKS:%=.venv-spark-%/bin); do \
+		$$bin/python -m benchmarks.spark versions --rows 5000000 --repetitions 3; done
 
 .PHONY: bench-streaming
 bench-streaming: setup ## measure streams: slow workers, changes, overhead (about 40 minutes)
