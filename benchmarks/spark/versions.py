@@ -63,4 +63,4 @@ def _largest(contestant: Callable[[], DataFrame]) -> float:
     """Return the rows of the largest partition, relative to an equal share."""
     sizes = contestant().groupBy(F.spark_partition_id()).count().collect()
     rows = [row["count"] for row in sizes]
-    return max(rows) * _WORKERS / sum(rows)
+    return float(max(rows) * _WORKERS / sum(rows))
