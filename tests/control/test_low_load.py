@@ -19,9 +19,7 @@ def owned(model):
 @pytest.mark.parametrize("rows", [30, 50])
 def test_at_low_load_no_share_changes(rows):
     """The time to start a task is noise; at a load of 1 or 2 % nothing moves, in 200 slots."""
-    model = Model(
-        SPEEDS, controller(3), zipf(0.5), rows=rows, seconds=1.0, start=0.003, varies=True
-    )
+    model = Model(SPEEDS, controller(3), zipf(0.5), rows=rows, seconds=1.0, start=0.01, varies=True)
     model.run(200)
     assert [[100] * 3] * 200 == owned(model)
     assert {"normal"} == {w.state for slot in model.controller.history for w in slot.workers}

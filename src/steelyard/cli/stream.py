@@ -272,6 +272,8 @@ def workers_table(slot: "Slot") -> Table:
     """Return a table of the workers in a slot."""
     hot = ", ".join(f"{hot.key[:20]!r} {hot.share:.0%}" for hot in slot.hot_keys[:3])
     title = f"slot {slot.slot} · micro-batch {slot.batch} · hot: {hot or 'none'}"
+    if slot.has_low_load:
+        title += " · low load"
     table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     for name in _WORKER_COLUMNS:
         table.add_column(name, justify="left" if name == "state" else "right")

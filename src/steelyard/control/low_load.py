@@ -3,12 +3,12 @@
 The work of a slot enters; whether it is enough to judge workers leaves.
 """
 
-LOW_LOAD = 0.05
+LOW_LOAD = 0.1
 """The utilization of the busiest worker below which the load of a slot is low.
 
 A better balance cannot shorten the micro-batches by more than the busy time of the busiest worker,
-here 5 %. The rest is Spark's own time. The start of a task then is a large part of each busy time,
-so a worker with few messages looks slow, and would get even fewer.
+here 10 %. The rest is Spark's own time. The start of a task then is a large part of each busy time,
+so a worker with few messages seems slow, and would get even fewer.
 """
 
 LEAST_FAIR_BUSY = 0.1
