@@ -47,7 +47,7 @@ def command(*arguments):
     return CliRunner().invoke(app, [*map(str, arguments)], env=wide).output
 
 
-def everything_about(grouped, query, control, caplog):
+def everything_about(grouped, query, control, caplog, capsys):
     """Return all that is written about a stream, by its place."""
     history_of(grouped, 2)
     found = {str(p): p.read_text() for p in Path(control).rglob("*") if p.is_file()}
@@ -61,13 +61,16 @@ def everything_about(grouped, query, control, caplog):
     found["page"] = str(document.to_json())
     found["terminal"] = command("workers", "show", "--control", control)
     found["log"] = caplog.text
+    capsys.readouterr()
+    query.explain(extended=True)
+    found["query plan"] = capsys.readouterr().out
     return found
 
 
 @PLACEMENTS
 @pytest.mark.parametrize("report_keys", ["plain", "hashed", "hidden"])
 def test_nothing_about_a_stream_names_a_planted_key(
-    spark, visits, tmp_path, caplog, monkeypatch, placement, report_keys
+    spark, visits, tmp_path, caplog, capsys, monkeypatch, placement, report_keys
 ):
     """With "plain" the same search finds the key, so the search covers the right places."""
     caplog.set_level(logging.INFO)
@@ -78,7 +81,9 @@ def test_nothing_about_a_stream_names_a_planted_key(
     query = start(grouped.aggregate(sy.Count()), tmp_path / "checkpoint")
     query.awaitTermination()
     until(lambda: not grouped.control.owner())
-    found = everything_about(grouped, query, tmp_path / "control", caplog)
+    found = everything_about(grouped, query, tmp_path / "control", caplog, capsys)
+    assert "InArrow" in found["query plan"]
+    assert [place for place, text in found.items() if "a secret" in text] == []
     named = {place.rpartition("/")[2] for place, text in found.items() if "planted" in text}
     plain = {"history.jsonl", "progress", "history", "page", "terminal"}
     assert named == (plain if report_keys == "plain" else set())
