@@ -39,6 +39,15 @@ def test_workers_are_shown_drained_and_refilled(control):
     assert set() == ControlStore(control).drained()
 
 
+def test_low_load_is_shown(tmp_path):
+    """Below the floor the states say nothing about the workers."""
+    loop = Controller(2, 10, delegation=True, store=ControlStore(tmp_path), buckets=64)
+    loop.finish_batch(0, 1.0, [], [WorkerReport(0, w, 2 + 20 * w, 0.01) for w in range(2)], 0.0)
+    shown = run("show", "--control", str(tmp_path)).output
+    assert "low load" in shown
+    assert 2 == shown.count("normal")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -6,7 +6,7 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import steelyard as sy
@@ -129,6 +129,41 @@ def test_top_k_keeps_its_bounds_when_values_do_not_fit(seed, capacity, pieces):
         assert entry["count"] <= truth[entry["value"]] <= entry["count"] + entry["error"]
     listed = {entry["value"] for entry in entries}
     assert all(count <= error for value, count in enumerate(truth) if value not in listed)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 5), st.integers(5, 40), st.integers(1, 8))
+def test_a_value_that_top_k_does_not_list_is_not_much_more_frequent(seed, k, capacity, parts):
+    """Its true count is at most the least listed count plus the error."""
+    values = np.random.default_rng(seed).zipf(1.3, 400) % 97
+    rows = pa.record_batch({"key": ["k"] * 400, "value": values})
+    agg = Aggregation([TopK("value", k, capacity)], ["key"], rows.schema)
+    pieces = [rows.slice(at[0], at.size) for at in np.array_split(np.arange(400), parts)]
+    merged = agg.merge(*(agg.add(agg.create(), piece) for piece in pieces))
+    entries = agg.result(merged).column(1).to_pylist()[0]
+    bound = min((entry["count"] + entry["error"] for entry in entries), default=400)
+    listed = {entry["value"] for entry in entries}
+    truth = np.bincount(values)
+    if len(listed) == k:
+        assert all(count <= bound for value, count in enumerate(truth) if value not in listed)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 10_000), st.sampled_from([0.8, 1.0, 1.4]))
+@settings(max_examples=10)
+def test_top_k_is_exact_up_to_ten_thousand_different_values(seed, distinct, skew):
+    """The result over eight parts is that of a plain count, with the default capacity."""
+    weights = 1 / np.arange(1, distinct + 1) ** skew
+    values = np.random.default_rng(seed).choice(distinct, 20_000, p=weights / weights.sum())
+    rows = pa.record_batch({"key": ["k"] * values.size, "value": values})
+    agg = Aggregation([TopK("value", 10)], ["key"], rows.schema)
+    parts = [agg.add(agg.create(), rows.slice(at, 2500)) for at in range(0, 20_000, 2500)]
+    counts = np.bincount(values)
+    most = np.argsort(-counts, kind="stable")[:10]
+    expected = [
+        {"value": int(value), "count": int(counts[value]), "error": 0}
+        for value in most
+        if counts[value]
+    ]
+    assert [expected] == agg.result(agg.merge(*parts)).column(1).to_pylist()
 
 
 def test_distinct_estimates_do_not_depend_on_merges():

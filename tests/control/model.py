@@ -12,15 +12,32 @@ BUCKETS, ROWS = 2048, 100_000
 
 
 class Model:
-    """Micro-batches without pauses: sources follow the version, workers have different speeds."""
+    """Micro-batches without pauses: sources follow the version, workers have different speeds.
+
+    `seconds` is the least length of a micro-batch. A worker with rows needs some time to start, on
+    average `start` seconds, and a random time for each row if `varies`.
+    """
 
     def __init__(
-        self, speeds, controller, weights=None, clock=float, lag=0, rows=ROWS, by_plan=True
+        self,
+        speeds,
+        controller,
+        weights=None,
+        *,
+        clock=float,
+        lag=0,
+        rows=ROWS,
+        by_plan=True,
+        seconds=0.0,
+        start=0.0,
+        varies=False,
     ):
         self.speeds, self.controller = np.array(speeds, float), controller
         self.weights = np.full(BUCKETS, 1 / BUCKETS) if weights is None else weights
         self.batch, self.random, self.clock = -1, np.random.default_rng(1), clock
         self.lag, self.rows, self.versions, self.by_plan = lag, rows, [], by_plan
+        self.seconds, self.start, self.varies = seconds, start, varies
+        self.noise = np.random.default_rng(2)
 
     def run(self, batches):
         """Run micro-batches; return the fraction of the capacity that each of them used."""
@@ -36,7 +53,7 @@ class Model:
         virtual = plan.route(buckets, salts) if self.by_plan else buckets % version.owners.size
         owners = version.owners[virtual]
         rows = np.bincount(owners, minlength=self.speeds.size)
-        busy = rows / self.speeds
+        busy = self._busy(rows)
         counts = np.bincount(buckets, minlength=BUCKETS).astype(np.float32)
         reports = [
             WorkerReport(self.batch, w, int(n), float(t), 1, ((80, int(n)),))
@@ -45,12 +62,18 @@ class Model:
         ]
         self.controller.finish_batch(
             self.batch,
-            float(busy.max()),
+            max(self.seconds, float(busy.max())),
             [SourceReport(self.batch, 0, 0, counts, (("hot", 7),), version.number)],
             reports,
             now=self.clock(self.batch),
         )
         return self.rows / busy.max() / self.speeds.sum()
+
+    def _busy(self, rows):
+        """Return the busy time of every worker."""
+        work = self.noise.gamma(np.maximum(rows, 1e-9)) if self.varies else rows
+        starts = self.noise.exponential(self.start, rows.size) * (rows > 0)
+        return work / self.speeds + starts
 
 
 def zipf(exponent):

@@ -74,7 +74,8 @@ def test_the_moves_are_the_changes_of_owners(rules, slots, drained):
     owners = judgment.owners
     for slot, busy in enumerate(slots, start=1):
         judgment.remember(slot)
-        judgment.add(work(np.bincount(owners, minlength=WORKERS), busy, version=slot))
+        rows = 100 * np.bincount(owners, minlength=WORKERS)
+        judgment.add(work(rows, busy, version=slot))
         decision = judgment.decide(slot, drained=drained)
         for move in decision.moves:
             assert move.giver == owners[move.virtual]
@@ -91,7 +92,7 @@ def test_a_slow_worker_gives_to_the_others(rules):
     judgment = delegated(rules)
     moves = []
     for slot in range(1, 4):
-        rows = np.array(judgment.owned)
+        rows = 100 * np.array(judgment.owned)
         judgment.add(work(rows, rows / [0.2, 1, 1, 1]))
         moves += judgment.decide(slot).moves
     assert moves
@@ -104,7 +105,7 @@ def test_a_slow_worker_gives_to_the_others(rules):
 def test_a_slot_may_have_any_length(rules, unit):
     """The same ratios of busy times lead to the same states, in seconds or days."""
     judgment = delegated(rules)
-    judgment.add(work([6, 6, 6, 6], np.array([512, 128, 128, 128]) * unit))
+    judgment.add(work([600] * WORKERS, np.array([512, 128, 128, 128]) * unit))
     assert ["busy", "idle", "idle", "idle"] == judgment.decide(1).states
 
 

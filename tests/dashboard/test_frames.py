@@ -51,10 +51,10 @@ def test_overloaded_workers_and_moves_are_described():
     """The sentences have shares of messages and of capacity, and the moves."""
     states = ["normal", "busy", "drained"]
     moves = [(0, 1, 0), (1, 1, 0)]
-    shown = slot(1, [2, 2, 0], messages=[30, 30, 0], states=states, moves=moves)
+    shown = slot(1, [2, 2, 0], messages=[20, 40, 0], states=states, moves=moves)
     frame = Timeline([shown]).frame(0)
     assert frame.finding == (
-        "Worker 1 gets 50 % of the messages; it has 50 % of the capacity. Worker 2 is drained."
+        "Worker 1 gets 67 % of the messages; it has 50 % of the capacity. Worker 2 is drained."
     )
     assert frame.action == "2 virtual workers move from 1 to 0."
 
@@ -63,19 +63,63 @@ def test_overloaded_workers_and_moves_are_described():
     ("shown", "sentence"),
     [
         (slot(1, [1, 1], messages=[0, 0]), "No messages arrived in this slot."),
-        (slot(1, [1, 1]), "No worker is overloaded."),
+        (slot(1, [1, 1]), "No worker gets more than its share of the messages."),
         (slot(1, [1, 1], messages=[30, 10]), "Worker 0 gets 75 % of the messages; it has 50 %"),
         (slot(1, [1, 1], owners=[0, 1], messages=[30, 10]), "Worker 0 gets 75 %"),
         (
             slot(1, [1, 1], messages=[3, 1]),
             "Low load: the highest utilization of a worker is 3.0 %",
         ),
-        (slot(1, [1, 1], states=["busy"] * 2, messages=[1, 1]), "Workers 0 and 1 get 100 %"),
-        (slot(1, [1, 1], states=["busy"] * 2, messages=[1, 0]), "Workers 0 and 1 are busy"),
+        (slot(1, [1, 1], states=["busy"] * 2, messages=[1, 1]), "Low load: the highest"),
+        (slot(1, [1, 1], states=["busy", "busy"], messages=[30, 10]), "Worker 0 gets 75 % of"),
+        (
+            slot(1, [1] * 3, states=["busy", "busy", "idle"], messages=[40, 40, 10]),
+            "Workers 0 and 1 get 89 % of the messages; they have 67 % of",
+        ),
+        (slot(1, [1, 1], states=["busy"] * 2, messages=[19, 0]), "No worker gets more"),
+        (
+            slot(1, [1] * 3, states=["normal", "normal", "drained"], messages=[30, 30, 0]),
+            "No worker gets more than its share of the messages. Worker 2 is drained.",
+        ),
     ],
 )
 def test_every_case_has_its_sentence(shown, sentence):
     assert Timeline([shown]).frame(0).finding.startswith(sentence)
+
+
+def test_a_busy_worker_with_less_than_its_share_is_no_alarm():
+    """Its state is about the next slot; the sentence is about this one."""
+    shown = slot(1, [1, 1], states=["busy", "normal"], messages=[62, 38])
+    workers = (replace(shown.workers[0], service=0.005), shown.workers[1])
+    frame = Timeline([replace(shown, workers=workers)]).frame(0)
+    assert [True, False] == [bar.capacity == 200 for bar in frame.bars]
+    assert not frame.is_bad
+    assert frame.finding == "No worker gets more than its share of the messages."
+
+
+def test_a_busy_worker_of_unknown_capacity_is_reported():
+    """Histories without service times have no capacities."""
+    shown = slot(1, [1, 1], states=["busy", "normal"], messages=[30, 10])
+    workers = tuple(replace(worker, service=None) for worker in shown.workers)
+    frame = Timeline([replace(shown, workers=workers)]).frame(0)
+    assert frame.finding == "Worker 0 is busy, with 75 % of the messages."
+
+
+@pytest.mark.parametrize("states", [["normal", "normal"], ["busy", "idle"]])
+def test_nothing_is_an_alarm_at_low_load(states):
+    """Neither a state nor an imbalance, as for slots of earlier versions."""
+    frame = Timeline([slot(1, [1, 1], messages=[4, 1], states=states)]).frame(0)
+    assert not frame.is_bad
+    assert frame.finding.startswith("Low load")
+
+
+def test_the_backlog_is_relative_to_the_messages_of_the_slot():
+    """29,900 waiting messages are few if a slot processes millions."""
+    many = replace(slot(1, [1, 1]), messages=2_990_000)
+    workers = (many.workers[0], replace(many.workers[1], backlog=29_900.0))
+    timeline = Timeline([replace(many, workers=workers)])
+    assert 0.01 == timeline.frame(0).summary.backlog == timeline.series.backlog[0]
+    assert "1<small> % of a slot" in tables.summary(timeline.frame(0), is_simulated=False)
 
 
 def test_the_state_of_a_worker_without_reports_is_inferred():

@@ -82,9 +82,9 @@ def simulations():
     groupings = {
         "key grouping": Direct(schemes.named("kg")),
         "shuffle grouping": Direct(schemes.named("sg")),
-        "plans": Direct(Plans()),
+        "plans": Direct(Plans(decay=0.5)),
         "consistent grouping": ConsistentGrouping(virtual_workers=20),
-        "consistent grouping by plans": ConsistentGrouping(Plans(), virtual_workers=20),
+        "consistent grouping by plans": ConsistentGrouping(Plans(decay=0.5), virtual_workers=20),
         "the paper's rules": ConsistentGrouping(virtual_workers=20, rules=PaperRules()),
     }
     stream = ArrayStream.at_rate(keys(), rate=100)
@@ -116,7 +116,7 @@ def control_path():
     with tempfile.TemporaryDirectory() as folder:
         store = ControlStore(folder)
         store.prepare()
-        controller = Controller(2, 5, delegation=True, store=store, buckets=64)
+        controller = Controller(2, 5, delegation=True, store=store, buckets=64, decay=0.5)
         for batch in range(3):
             number = controller.version.number
             sent = SourceReport(batch, 0, 0, counts(64).astype(np.float32), (("hot", 9),), number)

@@ -1,8 +1,12 @@
 """The settings of balancing, placements and windows are checked when they are created."""
 
+import inspect
+
 import pytest
 
 import steelyard as sy
+from steelyard.control.controller import Controller
+from steelyard.simulator import Plans
 
 
 @pytest.mark.parametrize(
@@ -41,3 +45,9 @@ def test_the_name_of_rules_is_refused_with_one_sentence():
     """`rules` must be an object; its name is a likely mistake."""
     with pytest.raises(TypeError, match="rules must be SteadyRules"):
         sy.Delegated(rules="paper")
+
+
+def test_decay_has_one_default():
+    """Streams, plans by hand and simulations forget earlier counts equally fast."""
+    makers = (sy.Balance, sy.Planner, Plans, Controller)
+    assert {0.2} == {inspect.signature(make).parameters["decay"].default for make in makers}

@@ -98,7 +98,9 @@ def test_convergence_is_measured_in_slots():
     assert moved.converged_after(over=5) >= after
 
 
-@pytest.mark.parametrize("grouping", [Direct(Plans()), ConsistentGrouping(Plans())])
+@pytest.mark.parametrize(
+    "grouping", [Direct(Plans(decay=0.5)), ConsistentGrouping(Plans(decay=0.5))]
+)
 def test_plans_balance_from_the_second_slot_on(grouping):
     """In the first slot each key goes to one bin; in later slots hot keys are split."""
     stream = constant(400_000, slots=20, skew=1.2)

@@ -22,7 +22,7 @@ def described(aggregator: Aggregator) -> str:
 
     >>> from steelyard.aggregators import TopK
     >>> described(TopK("user", 3))
-    "TopK(column='user', k=3, capacity=30)"
+    "TopK(column='user', k=3, capacity=10000)"
     """
     public = {name: value for name, value in vars(aggregator).items() if name[0] != "_"}
     settings = ", ".join(f"{name}={_cut(_text(value))}" for name, value in public.items())

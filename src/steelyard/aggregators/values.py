@@ -60,6 +60,10 @@ class CollectSet(Aggregator):
         return pa.list_(pa.field("item", schema.field(self.column).type, nullable=False))
 
 
+_CAPACITY = 10_000
+"""The default number of values in the state of `TopK`."""
+
+
 class TopK(Aggregator):
     """The `k` most frequent values of a key, with their counts and an error bound.
 
@@ -67,7 +71,17 @@ class TopK(Aggregator):
     `capacity` different values. For other keys the state is a Misra-Gries summary, merged as in
     Agarwal et al., *Mergeable Summaries*, 2012: the values with the smallest counts are dropped,
     and the other counts are lowered. The true count of a value is at least `count` and at most
-    `count + error`, and `error` is at most the key's messages / (capacity + 1).
+    `count + error`, and `error` is at most the key's messages / (capacity + 1). A value that is not
+    listed has at most the least listed count plus `error`.
+
+    The default of 10,000 (or `k`, if larger) is that of Spark's `approx_top_k`. A key with
+    10,000 different numbers then has a state of 160 kB. A key with few values has a small state
+    with any capacity. With many keys of thousands of values each, a capacity of 1,000 saves memory.
+
+    Args:
+        column: The column of the values.
+        k: The number of values in the result.
+        capacity: The number of values in the state of a key, at least `k`.
     """
 
     function = "top_k"
@@ -76,7 +90,7 @@ class TopK(Aggregator):
         super().__init__(column)
         require_whole("k", k, least=1)
         self.k = k
-        self.capacity = 10 * k if capacity is None else capacity
+        self.capacity = max(_CAPACITY, k) if capacity is None else capacity
         require_whole("capacity", self.capacity, least=k)
 
     def check(self, schema: pa.Schema) -> None:

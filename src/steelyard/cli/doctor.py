@@ -24,6 +24,7 @@ from steelyard.cli.options import (
     OUTPUT,
     Jars,
     Master,
+    ReportKeys,
     Servers,
     Topic,
     option,
@@ -75,6 +76,7 @@ def doctor(
     ] = None,
     html: Annotated[Path | None, option(OUTPUT, "Write a page with figures.")] = None,
     as_json: Annotated[bool, option(OUTPUT, "Print JSON and nothing else.", "--json")] = False,
+    report_keys: ReportKeys = None,
     master: Master = "local[*]",
     jars: Jars = None,
 ) -> None:
@@ -147,6 +149,7 @@ def doctor(
                     time=time_column,
                     source=chosen.name,
                     is_sample=chosen.is_sample,
+                    report_keys=report_keys,
                     watch=watch,
                 )
         except ValueError as error:

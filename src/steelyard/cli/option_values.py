@@ -210,6 +210,12 @@ def _strategies() -> Iterable[str]:
     return ("all", *(strategy.name for strategy in STRATEGIES))
 
 
+def _report_keys() -> Iterable[str]:
+    from steelyard.reported_keys import REPORT_KEYS
+
+    return REPORT_KEYS
+
+
 PLACEMENTS = ("pull", "delegated")
 """Where the workers of a stream run: in any free task slot, or where their state is."""
 
@@ -226,4 +232,5 @@ scheme = Choices("scheme", _schemes)
 rules = Choices("rules", _rules)
 service = Choices("service", _services)
 experiment = Choices("experiment", _experiments)
+report_keys = Choices("report-keys", _report_keys)
 strategies = Choices("schemes", _strategies, separator=",")

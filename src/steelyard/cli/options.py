@@ -4,6 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
+from steelyard.cli import option_values
+
 INPUT = "Input"
 GROUPING = "Grouping"
 WINDOW = "Window"
@@ -25,6 +27,9 @@ Seed = Annotated[int, option(INPUT, "Seed of the random stream.")]
 Skew = Annotated[float, option(INPUT, "Zipf exponent of the keys; 0 is uniform.")]
 SkewOfZipf = Annotated[float | None, option(INPUT, "Zipf exponent of the data set zf.")]
 Drift = Annotated[int | None, option(INPUT, "Messages after which other keys become hot.")]
+ReportKeys = Annotated[
+    str | None, option_values.report_keys.option(OUTPUT, "How keys are named: {choices}.")
+]
 Master = Annotated[str, option(SPARK, "Master URL of Spark.")]
 Jars = Annotated[str | None, option(SPARK, "Jars such as Kafka's, separated by commas.")]
 Ui = Annotated[bool, option(OUTPUT, "Show the workers live on a local page.", "--ui")]

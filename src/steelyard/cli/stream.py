@@ -26,6 +26,7 @@ from steelyard.cli.options import (
     WINDOW,
     Jars,
     Master,
+    ReportKeys,
     Servers,
     Topic,
     Ui,
@@ -38,6 +39,7 @@ from steelyard.printable import printable
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
+    from steelyard.reported_keys import ReportedKeys
     from steelyard.spark.streaming.stream_output import RunningQuery
 
 _ROWS = 10
@@ -117,6 +119,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     metrics_port: Annotated[
         int | None, option(OUTPUT, "Serve Prometheus metrics on 127.0.0.1 at this port.")
     ] = None,
+    report_keys: ReportKeys = None,
     ui: Ui = False,
     ui_port: UiPort = 0,
     checkpoint: Annotated[
@@ -136,6 +139,8 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         refuse(error)
     from steelyard.aggregators.naming import aggregator_named
     from steelyard.dashboard.runs import ShownRun
+    from steelyard.plans import Balance
+    from steelyard.reported_keys import ReportedKeys
     from steelyard.spark.session import STATE_IN_ROCKSDB, session
     from steelyard.spark.streaming.stream_grouping import group_stream
     from steelyard.spark.streaming.stream_input import StreamInput
@@ -150,6 +155,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     }
     try:
         aggregators = [aggregator_named(text) for text in agg or ["count"]]
+        reported = ReportedKeys.of(report_keys)
         stream_input = StreamInput(source, path, servers, topic, rate, files_per_batch)
         output = StreamOutput(sink, out, out_servers or servers, out_topic, once)
         output.require_room(checkpoint)
@@ -172,6 +178,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
                 control=control or folder / "control",
                 window=window_of(context.params),
                 slot=slot_of(context.params),
+                routing=Balance(report_keys=report_keys),
             )
             results = grouped.aggregate(*aggregators)
             if metrics_port is not None:
@@ -182,11 +189,12 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
             title = f"{key} of {source}, {placement}"
             cleaning.enter_context(start_page([ShownRun(title, grouped.history)], ui_port))
         newest: list[Any] = []
+        place = results.columns.index(name)
 
         def show(batch: Any) -> None:
             first = batch.columns[-len(aggregators)]
             by_size = batch.orderBy(batch[f"`{first}`"].desc())
-            newest[:] = by_size.limit(_ROWS).collect()
+            newest[:] = [_named(row, place, reported) for row in by_size.limit(_ROWS).collect()]
 
         query = output.start(results, name, checkpoint or str(folder / "cp"), show)
 
@@ -268,10 +276,20 @@ def _screen(history: "list[Slot]", newest: list[Any], columns: list[str]) -> Ren
     return Group(*parts)
 
 
+def _named(row: Any, place: int, reported: "ReportedKeys") -> list[Any]:
+    """Return the values of a result; the key at this place is named as in reports."""
+    values = list(row)
+    if reported.mode != "plain" and values[place] is not None:
+        values[place] = reported.shown(str(values[place]))
+    return values
+
+
 def workers_table(slot: "Slot") -> Table:
     """Return a table of the workers in a slot."""
     hot = ", ".join(f"{hot.key[:20]!r} {hot.share:.0%}" for hot in slot.hot_keys[:3])
     title = f"slot {slot.slot} · micro-batch {slot.batch} · hot: {hot or 'none'}"
+    if slot.has_low_load:
+        title += " · low load"
     table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     for name in _WORKER_COLUMNS:
         table.add_column(name, justify="left" if name == "state" else "right")

@@ -18,7 +18,7 @@ from steelyard.control.store import ControlStore
 from steelyard.control.stream_planner import StreamPlanner
 from steelyard.control.version import ControlVersion
 from steelyard.delegation import Rules, SteadyRules
-from steelyard.plans import Planner
+from steelyard.plans import Balance, Planner
 from steelyard.plans.task_sizes import capacities_of_tasks
 
 _OWNERS_EVERY = 50
@@ -81,7 +81,7 @@ class Controller:
         slot: SlotLength = SlotLength(),  # noqa: B008  # frozen
         epsilon: float = 0.01,
         buckets: int = 8192,
-        decay: float = 0.5,
+        decay: float = Balance.decay,
         capacities: Sequence[float] | None = None,
         rules: Rules | None = None,
         foresees: bool = True,

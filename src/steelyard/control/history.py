@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from steelyard.control.low_load import is_low_load
 from steelyard.control.reports import LATENCY_BINS, latency_quantile
 
 _ACCEPTED: dict[Any, Any] = {
@@ -108,7 +109,12 @@ class Slot:
     @property
     def busiest(self) -> float:
         """The busy time of the busiest worker, in seconds."""
-        return max(worker.utilization for worker in self.workers) * self.seconds
+        return max((worker.utilization for worker in self.workers), default=0.0) * self.seconds
+
+    @property
+    def has_low_load(self) -> bool:
+        """Whether the load is too low to judge workers: no virtual worker moves for it."""
+        return is_low_load(self.busiest, self.seconds)
 
     @property
     def imbalance(self) -> float:

@@ -13,16 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.assignment import Assignment, Move
+from steelyard.control.low_load import LEAST_FAIR_BUSY, LEAST_MESSAGES, is_low_load
 from steelyard.control.measured_work import ExpectedWork, MeasuredWork
 from steelyard.control.slot_totals import BatchWork, Floats
 from steelyard.delegation import Report, Rules, Signal, SourceSide, WorkerSide, fair_busy_time
 
 _REMEMBERED_VERSIONS = 32
 """The number of versions whose counts of virtual workers are remembered, for late reports."""
-
-_LEAST_FAIR_BUSY = 0.1
-"""The least fair busy time, in seconds, that is enough to recognize busy workers. With less, the
-next slots are added before a decision."""
 
 _DRAINED = "drained"
 
@@ -132,6 +129,7 @@ class DelegatedOwners(Judgment):
     def __init__(self, rules: Rules, source: SourceSide, workers: int) -> None:
         self._rules, self._source, self._workers = rules, source, workers
         self._sides = [rules.worker(slot=1.0) for _ in range(workers)]
+        self._slot: list[BatchWork] = []
         self._work = MeasuredWork(workers)
         self._owned_in: dict[int, list[int]] = {}
 
@@ -153,36 +151,45 @@ class DelegatedOwners(Judgment):
         self._owned_in.pop(version - _REMEMBERED_VERSIONS, None)
 
     def add(self, work: BatchWork) -> None:
-        """Add the work of all workers, rescaled to the current owners.
-
-        The owners in the micro-batch differ if it began before the last decision.
-        """
-        owned = self.owned
-        self._work.add(work, self._owned_in.get(work.version, owned), owned)
+        self._slot.append(work)
 
     def decide(
         self, slot: int, shares: Floats | None = None, drained: AbstractSet[int] = frozenset()
     ) -> Decision:
+        batches, self._slot = self._slot, []
+        owned = self.owned
         moves = self._apply_drained(drained)
+        reports = []
         if moves:
             self._forget_work()
-        expected = self._expected(shares)
-        fair = fair_busy_time(expected.measurements())
-        reports = []
-        if fair is not None and fair >= _LEAST_FAIR_BUSY:
-            reports = self._reports(expected, slot, fair)
-            moves += self._source.acknowledge_all(reports)
+        elif not _is_low_load(batches):
+            self._measure(batches, owned)
+            reports = self._reports(self._expected(shares), slot)
+        if reports:
+            moves = self._source.acknowledge_all(reports)
             self._forget_work()
         return Decision(self._states(reports), moves)
+
+    def _measure(self, batches: Sequence[BatchWork], owned: Sequence[int]) -> None:
+        """Add the work of the slot, rescaled to the current owners.
+
+        The owners in a micro-batch differ if it began before the last decision.
+        """
+        for work in batches:
+            self._work.add(work, self._owned_in.get(work.version, owned), owned)
 
     def _expected(self, shares: Floats | None) -> ExpectedWork:
         if shares is None:
             return self._work.rescaled()
         return self._work.planned(self.owners, shares)
 
-    def _reports(self, expected: ExpectedWork, slot: int, fair: float) -> list[tuple[int, Report]]:
-        """Return the report of every worker whose speed is known."""
+    def _reports(self, expected: ExpectedWork, slot: int) -> list[tuple[int, Report]]:
+        """Return the report of every worker whose speed is known; none if there is little work."""
         seconds, measurements = self._work.seconds, expected.measurements()
+        fair = fair_busy_time(measurements)
+        few = self._work.messages < LEAST_MESSAGES * len(self._assignment.workers)
+        if fair is None or fair < LEAST_FAIR_BUSY or few:
+            return []
         reports = []
         for worker in self._assignment.workers:
             if not expected.is_known[worker]:
@@ -213,15 +220,15 @@ class DelegatedOwners(Judgment):
         return states
 
     def _apply_drained(self, drained: AbstractSet[int]) -> list[Move]:
-        """Remove drained workers from the assignment, and add the others again."""
+        """Add workers that are no longer drained, then remove drained ones; one worker remains."""
         moves: list[Move] = []
-        for worker in range(self._workers):
-            is_there = worker in self._assignment.workers
-            if worker in drained and is_there and len(self._assignment.workers) > 1:
+        there = set(self._assignment.workers)
+        for worker in sorted(set(range(self._workers)) - drained - there):
+            moves += self._source.add_worker(worker)
+            self._sides[worker] = self._rules.worker(slot=1.0)
+        for worker in sorted(there & drained):
+            if len(self._assignment.workers) > 1:
                 moves += self._source.remove_worker(worker)
-            elif worker not in drained and not is_there:
-                moves += self._source.add_worker(worker)
-                self._sides[worker] = self._rules.worker(slot=1.0)
         return moves
 
     def _forget_work(self) -> None:
@@ -229,3 +236,9 @@ class DelegatedOwners(Judgment):
 
     def save(self) -> dict[str, Any]:
         return self._source.save()
+
+
+def _is_low_load(batches: Sequence[BatchWork]) -> bool:
+    """Return whether the load of a slot with these micro-batches is low."""
+    busy = np.sum([work.busy for work in batches], axis=0)
+    return is_low_load(float(np.max(busy)), sum(work.seconds for work in batches))

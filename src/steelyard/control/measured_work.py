@@ -64,6 +64,11 @@ class MeasuredWork:
         """The length of the measured time; at least the busy time of the busiest worker."""
         return max(self._seconds, float(self._busy.max()))
 
+    @property
+    def messages(self) -> float:
+        """The number of messages of all workers."""
+        return float(self._rows.sum())
+
     def add(self, work: BatchWork, owned_then: Sequence[int], owned_now: Sequence[int]) -> None:
         """Add the work of a micro-batch.
 

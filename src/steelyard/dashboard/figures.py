@@ -154,7 +154,7 @@ def _tooltip(bar: Bar) -> str:
         f"{wording.whole(bar.messages)} messages{capacity}",
         f"utilization {wording.percent(bar.utilization)}",
         wording.many(bar.virtual_workers, "virtual worker"),
-        f"backlog {wording.whole(bar.backlog)}",
+        f"backlog {wording.percent(bar.backlog / max(1, bar.messages))} of its messages",
         f"{bar.keys:,} keys",
     ]
     return " · ".join([*parts, *([f"p99 {wording.seconds(bar.p99)}"] if bar.p99 else [])])
@@ -301,7 +301,7 @@ class SeriesFigure:
 
 SERIES = {
     "rate": (("rate",), _SHORT_NUMBERS),
-    "backlog": (("backlog",), _SHORT_NUMBERS),
+    "backlog": (("backlog",), _PERCENT),
     "latency": (("p99", "p50"), _SECONDS),
     "imbalance": (("imbalance",), _PERCENT),
 }
@@ -320,7 +320,9 @@ def series_data(series: ChartSeries | None) -> dict[str, Any]:
         "p99": series.p99,
         "imbalance": series.imbalance,
         "rate_tooltip": [f"{wording.whole(n)} messages/s" for n in series.rate.tolist()],
-        "backlog_tooltip": [f"backlog {wording.whole(n)}" for n in series.backlog.tolist()],
+        "backlog_tooltip": [
+            f"backlog {wording.percent(n)} of a slot" for n in series.backlog.tolist()
+        ],
         "p50_tooltip": [f"p50 {wording.seconds(n)}" for n in series.p50.tolist()],
         "p99_tooltip": [f"p99 {wording.seconds(n)}" for n in series.p99.tolist()],
         "imbalance_tooltip": [f"imbalance {wording.percent(n)}" for n in series.imbalance.tolist()],

@@ -12,16 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.control.history import Slot
+from steelyard.control.low_load import LOW_LOAD
 from steelyard.dashboard import wording
 from steelyard.dashboard.owners import Blocks, Ownership
 
 Floats = NDArray[np.float64]
 
 _STRAGGLER = 0.1
-"""Threshold above the mean busy time at which a worker is reported as busy."""
+"""Threshold above the fair load at which a worker without a state is reported as busy."""
 
-_LOW_LOAD = 0.05
-"""Utilization below which no worker is reported as busy."""
+_MORE = 0.02
+"""Threshold above the fair load at which a busy worker is reported: the band of delegation."""
 
 _SAME_SCALE = 20
 """Number of earlier slots that determine the scale of the bars."""
@@ -62,6 +63,7 @@ class SlotSummary:
     imbalance: float
     p99: float | None
     backlog: float
+    """Messages that wait, as a fraction of the slot's messages."""
     moves_so_far: int
 
 
@@ -81,6 +83,7 @@ class ChartSeries:
     slot: NDArray[np.int64]
     rate: Floats
     backlog: Floats
+    """Messages that wait, as a fraction of the slot's messages."""
     p50: Floats
     p99: Floats
     imbalance: Floats
@@ -195,7 +198,7 @@ class Timeline:
         return ChartSeries(
             slot=np.array([s.slot for s in slots], np.int64),
             rate=np.array([_per_second(s.messages, s.seconds) for s in slots], np.float64),
-            backlog=np.array([sum(w.backlog for w in s.workers) for s in slots], np.float64),
+            backlog=np.array([_relative_backlog(s) for s in slots], np.float64),
             p50=np.array([np.nan if s.p50 is None else s.p50 for s in slots], np.float64),
             p99=np.array([np.nan if s.p99 is None else s.p99 for s in slots], np.float64),
             imbalance=np.array([s.imbalance for s in slots], np.float64),
@@ -215,28 +218,37 @@ class Timeline:
 
 def with_inferred_states(bars: Sequence[Bar]) -> tuple[Bar, ...]:
     """Mark workers as busy that need much longer than with loads proportional to capacity."""
-    capacity = sum(bar.capacity or 0.0 for bar in bars)
-    fair = sum(bar.messages for bar in bars) / capacity if capacity else 0.0
     if not _has_work(bars):
         return tuple(bars)
-    return tuple(
-        replace(bar, state="busy")
-        if bar.capacity and bar.messages / bar.capacity > (1 + _STRAGGLER) * fair
-        else bar
-        for bar in bars
-    )
+    slow = {bar.worker for bar in bars if bar.capacity and _has_too_much(bar, bars, _STRAGGLER)}
+    return tuple(replace(bar, state="busy") if bar.worker in slow else bar for bar in bars)
 
 
 def overloaded(bars: Sequence[Bar], imbalance: float) -> list[Bar]:
-    """Return the workers that report busy; if there are none, a straggler."""
-    slow = [bar for bar in bars if bar.state == "busy"]
-    if not slow and imbalance > _STRAGGLER and _has_work(bars):
-        slow = [max(bars, key=lambda bar: bar.utilization)]
+    """Return the busy workers with more than their share of the messages; else a straggler.
+
+    A share is fair if it is that of the worker's capacity. At low load there are none.
+    """
+    if not _has_work(bars):
+        return []
+    slow = [bar for bar in bars if bar.state == "busy" and _has_too_much(bar, bars, _MORE)]
+    if not slow and imbalance > _STRAGGLER:
+        busiest = max(bars, key=lambda bar: bar.utilization)
+        slow = [busiest] if _has_too_much(busiest, bars, _STRAGGLER) else []
     return slow
 
 
+def _has_too_much(bar: Bar, bars: Sequence[Bar], tolerance: float) -> bool:
+    """Return whether a worker has more than its fair share, or messages and no known capacity."""
+    if not bar.capacity:
+        return bar.messages > 0
+    working = [other for other in bars if other.state != "drained"]
+    fair = sum(other.messages for other in bars) / sum(other.capacity or 0.0 for other in working)
+    return bar.messages / bar.capacity > (1 + tolerance) * fair
+
+
 def _has_work(bars: Sequence[Bar]) -> bool:
-    return max((bar.utilization for bar in bars), default=0.0) >= _LOW_LOAD
+    return max((bar.utilization for bar in bars), default=0.0) >= LOW_LOAD
 
 
 def finding(bars: Sequence[Bar], slow: Sequence[Bar]) -> str:
@@ -250,7 +262,7 @@ def finding(bars: Sequence[Bar], slow: Sequence[Bar]) -> str:
         busiest = wording.percent(max(bar.utilization for bar in bars))
         return f"Low load: the highest utilization of a worker is {busiest}.{away}"
     if not slow:
-        return f"No worker is overloaded.{away}"
+        return f"No worker gets more than its share of the messages.{away}"
     capacity = sum(bar.capacity or 0.0 for bar in working)
     names = wording.workers(bar.worker for bar in slow)
     gets = wording.percent(sum(bar.share for bar in slow))
@@ -294,9 +306,14 @@ def _summary(slot: Slot, capacity: float) -> SlotSummary:
         utilization=rate / capacity if capacity else None,
         imbalance=slot.imbalance,
         p99=slot.p99,
-        backlog=sum(worker.backlog for worker in slot.workers),
+        backlog=_relative_backlog(slot),
         moves_so_far=slot.moves_so_far,
     )
+
+
+def _relative_backlog(slot: Slot) -> float:
+    """Return the messages that wait, as a fraction of the messages that the slot processed."""
+    return sum(worker.backlog for worker in slot.workers) / max(1, slot.messages)
 
 
 def _processing_time(slot: Slot) -> float:

@@ -36,7 +36,7 @@ def _tiles(numbers: SlotSummary) -> list[tuple[str, str, str]]:
         ("utilization", utilization, " %" if numbers.utilization is not None else ""),
         ("imbalance", f"{numbers.imbalance:.0%}".removesuffix("%"), " %"),
         ("latency (p99)", p99[0], f" {p99[1]}" if len(p99) > 1 else ""),
-        ("backlog", wording.whole(numbers.backlog), " messages"),
+        ("backlog", f"{100 * numbers.backlog:,.0f}", " % of a slot"),
         ("moves so far", f"{numbers.moves_so_far:,}", ""),
     ]
 

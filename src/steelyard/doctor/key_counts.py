@@ -5,9 +5,10 @@ and the messages of each bucket. m messages have at most `sqrt(2 m)` different c
 thousand numbers describe billions of messages exactly.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -92,6 +93,10 @@ class KeyCounts:
             keys_by_bucket=np.bincount(buckets, minlength=BUCKETS),
             by_partition=_sums(parts, numbers, workers),
         )
+
+    def named_by(self, shown: Callable[[Name], Name]) -> Self:
+        """Return the same counts with other names of the hottest keys."""
+        return replace(self, top=tuple(replace(top, name=shown(top.name)) for top in self.top))
 
     @cached_property
     def messages(self) -> int:

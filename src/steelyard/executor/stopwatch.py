@@ -15,6 +15,7 @@ from steelyard.aggregators import Groups
 from steelyard.control.reports import LATENCY_BINS, WorkerReport, latency_bins
 from steelyard.executor.stream_source import LETTERS, texts_of
 from steelyard.executor.worker import Task
+from steelyard.reported_keys import PLAIN, ReportedKeys
 
 _FIRST_KEYS = 5
 """Number of keys that the error of a failed worker names."""
@@ -33,6 +34,8 @@ class Stopwatch:
     workers: int
     tasks: int = 1
     """Tasks of each worker; task number t belongs to worker t modulo `workers`."""
+    reported: ReportedKeys = PLAIN
+    """How errors name keys."""
 
     def start(self, task: Task, worker: int, batch: int) -> "Timed":
         """Start measuring a task of a worker."""
@@ -112,7 +115,11 @@ def _described(table: pa.Table, watch: Stopwatch) -> str:
         groups = Groups.of(rows.columns)
     except pa.ArrowException:  # keys of a nested type, which only map_arrow allows
         return size
+    count = f"{size} and {groups.count:,} keys"
+    if watch.reported.are_hidden:
+        return count
     first = rows.take(pa.array(groups.first_rows()[:_FIRST_KEYS]))
-    keys = [", ".join(key)[:LETTERS] for key in zip(*map(texts_of, first.columns), strict=True)]
+    texts = (texts_of(column, watch.reported) for column in first.columns)
+    keys = [", ".join(key)[:LETTERS] for key in zip(*texts, strict=True)]
     more = "; ..." if groups.count > _FIRST_KEYS else ""
-    return f"{size} and {groups.count:,} keys ({'; '.join(keys)}{more})"
+    return f"{count} ({'; '.join(keys)}{more})"

@@ -25,6 +25,7 @@ from steelyard.executor.packing import Bins, Decide, Destinations
 from steelyard.executor.task_context import micro_batch
 from steelyard.hashing import spread
 from steelyard.plans import Planner
+from steelyard.reported_keys import PLAIN, ReportedKeys
 
 SCHEMA = "bin int, block binary, report string, latest long"
 
@@ -229,6 +230,8 @@ class StreamPacker:
     """Number of workers that get a row from every task with rows, so that each of them runs."""
     time: str | None = None
     """The column of event times, in microseconds; each worker gets the latest one."""
+    reported: ReportedKeys = PLAIN
+    """How the report names hot keys."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _, batch, source = micro_batch()
@@ -237,7 +240,8 @@ class StreamPacker:
         for part, rows in enumerate(packing.gathered(batches)):
             rows = rows.rename_columns(list(self.names))  # noqa: PLW2901
             sent = packing.packed(rows.drop_columns(list(self.dropped)), decide(rows))
-            hot = hot_keys(rows, self.keys, rows.column(self.bucket).to_numpy())
+            buckets = rows.column(self.bucket).to_numpy()
+            hot = hot_keys(rows, self.keys, buckets, self.reported)
             followed = decide.version if isinstance(decide, Following) else 0
             report = SourceReport(batch, source, part, self._counts(rows), hot, followed)
             if self.time is not None:
@@ -258,9 +262,12 @@ class StreamPacker:
 
 
 def hot_keys(
-    rows: pa.RecordBatch, keys: tuple[str, ...], buckets: NDArray[np.integer]
+    rows: pa.RecordBatch,
+    keys: tuple[str, ...],
+    buckets: NDArray[np.integer],
+    reported: ReportedKeys = PLAIN,
 ) -> tuple[tuple[str, int], ...]:
-    """Return the most frequent keys of some rows, and their numbers of rows.
+    """Return the most frequent keys of some rows, and their numbers of rows; none if hidden.
 
     All rows of a key are in one bucket, and only the fullest buckets are searched. The keys in them
     are counted exactly. Any other key has at most the number of rows of the next fullest bucket.
@@ -269,6 +276,8 @@ def hot_keys(
     >>> hot_keys(pages, ("page",), np.array([4, 7, 4, 4, 7, 7]))
     (('a', 3), ('b', 2))
     """
+    if reported.are_hidden:
+        return ()
     full = np.bincount(buckets)
     if full.size > _FULLEST:
         is_full = np.zeros(full.size, np.bool_)
@@ -282,14 +291,21 @@ def hot_keys(
     sizes, first = groups.sizes(), groups.first_rows()
     top = np.argsort(-sizes, kind="stable")[:_HOT]
     top = top[sizes[top] > 1]
-    texts = [texts_of(column.take(pa.array(first[top]))) for column in columns]
+    texts = [texts_of(column.take(pa.array(first[top])), reported) for column in columns]
     return tuple(
         (", ".join(parts)[:LETTERS], int(sizes[group]))
         for *parts, group in zip(*texts, top.tolist(), strict=True)
     )
 
 
-def texts_of(values: pa.Array) -> list[str]:
+def texts_of(values: pa.Array, reported: ReportedKeys) -> list[str]:
+    """Return the texts that reports show for columns of keys; nulls are never hashed."""
+    has_value = values.is_valid().to_pylist()
+    texts = zip(_plain_texts(values), has_value, strict=True)
+    return [reported.shown(text) if valid else text for text, valid in texts]
+
+
+def _plain_texts(values: pa.Array) -> list[str]:
     """Return values as text: as Python shows them, else as Arrow does, else as "?"."""
     try:
         return [str(value) for value in values.to_pylist()]

@@ -28,7 +28,7 @@ SHOWN: dict[str, Scheme | Plans] = {
     "PoRC": schemes.RandomChoices(EPSILON),
     "PoRC graded": schemes.GradedChoices(EPSILON),
     DECAYING: schemes.GradedChoices(EPSILON, half_life=int(10 * WORKERS / EPSILON)),
-    "plans": Plans(EPSILON),
+    "plans": Plans(EPSILON, decay=paper_setup.DECAY),
     "SG": schemes.Shuffle(),
 }
 

@@ -53,7 +53,7 @@ def _planned(workers: int) -> Configuration:
         scheme="plans",
         stream=stream,
         cluster=paper_setup.cluster(stream, workers),
-        grouping=Direct(Plans(paper_setup.EPSILON, buckets=max(8192, 8 * workers))),
+        grouping=Direct(Plans(paper_setup.EPSILON, max(8192, 8 * workers), paper_setup.DECAY)),
         settings=paper_setup.settings(60.0),
         measure=control,
     )

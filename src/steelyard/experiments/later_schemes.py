@@ -17,7 +17,7 @@ SLOTS = 100
 SHOWN: dict[str, Scheme | Plans] = {
     "PoRC": schemes.RandomChoices(paper_setup.EPSILON),
     "PoRC graded": schemes.GradedChoices(paper_setup.EPSILON),
-    "plans": Plans(paper_setup.EPSILON),
+    "plans": Plans(paper_setup.EPSILON, decay=paper_setup.DECAY),
     "D-Choices": schemes.DChoices(),
     "W-Choices": schemes.WChoices(),
     "PKG": schemes.PartialKey(),

@@ -29,6 +29,8 @@ from steelyard.simulator import (
 )
 
 EPSILON = 0.01
+DECAY = 0.5
+"""The decay of plans in the recorded results, larger than the default."""
 LOAD = 0.8
 """The load as a fraction of the capacity of the cluster, as in the paper."""
 WORKERS = (5, 10, 50, 100)

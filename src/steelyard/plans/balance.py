@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from steelyard.hashing import MOST_BINS
+from steelyard.reported_keys import require_report_keys
 from steelyard.validation import require_between, require_whole
 
 
@@ -20,9 +21,12 @@ class Balance:
             from files.
         buckets: Keys are hashed into this many buckets, and rows are counted by bucket.
         decay: Streams only: the weight of all earlier counts when new ones arrive. 0 forgets them.
+        report_keys: Streams only: how reports and errors name the hot keys that were counted:
+            "plain", "hashed" or "hidden". None: as the environment variable STEELYARD_REPORT_KEYS
+            says, by default "plain".
 
     >>> Balance(epsilon=0.05)
-    Balance(epsilon=0.05, sample=None, buckets=8192, decay=0.2)
+    Balance(epsilon=0.05, sample=None, buckets=8192, decay=0.2, report_keys=None)
     >>> Balance(epsilon=0)
     Traceback (most recent call last):
     ...
@@ -33,6 +37,7 @@ class Balance:
     sample: float | None = None
     buckets: int = 8192
     decay: float = 0.2
+    report_keys: str | None = None
 
     def __post_init__(self) -> None:
         require_between("epsilon", self.epsilon, above=0, most=10)
@@ -40,3 +45,5 @@ class Balance:
             require_between("sample", self.sample, above=0, most=1)
         require_whole("buckets", self.buckets, least=1, most=MOST_BINS)
         require_between("decay", self.decay, least=0, most=1)
+        if self.report_keys is not None:
+            require_report_keys("report_keys", self.report_keys)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from steelyard.delegation import Rules, SteadyRules
 from steelyard.hashing import MOST_BINS
+from steelyard.plans import Balance
 from steelyard.schemes import RandomChoices, Scheme
 from steelyard.validation import require_between, require_whole
 
@@ -22,7 +23,7 @@ class Plans:
 
     epsilon: float = 0.01
     buckets: int = 8192
-    decay: float = 0.5
+    decay: float = Balance.decay
 
     def __post_init__(self) -> None:
         require_between("epsilon", self.epsilon, above=0, most=10)

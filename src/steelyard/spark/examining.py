@@ -21,6 +21,7 @@ from steelyard.doctor.key_counts import BUCKETS, TOP, KeyCounts, TopKey
 from steelyard.doctor.periods import OverTime, over_time
 from steelyard.doctor.strategies import STRATEGIES
 from steelyard.doctor.work import KindOfWork
+from steelyard.reported_keys import ReportedKeys
 from steelyard.spark.columns import HIDDEN, Key, named, require_frame, require_key, seconds_of
 from steelyard.spark.versions.arrow import to_arrow
 from steelyard.spark.versions.interfaces import tried_cast
@@ -49,6 +50,7 @@ def examine(
     time: str | None = None,
     source: str = "",
     is_sample: bool = False,
+    report_keys: str | None = None,
     watch: Watch = lambda step: None,
 ) -> Examination:
     """Measure the skew of a frame by a key, estimate its cost and give advice.
@@ -65,6 +67,8 @@ def examine(
         time: A column of times; with it the doctor reports whether the hot keys change.
         source: The name of the data in the report.
         is_sample: Whether the rows are a sample; the report mentions it.
+        report_keys: How the report names keys: "plain", "hashed" or "hidden". None: as the
+            environment variable STEELYARD_REPORT_KEYS says, by default "plain".
         watch: Called with the name of each of `steps` before it starts.
 
     Returns:
@@ -81,15 +85,16 @@ def examine(
     >>> found.advice.code
     'sy.group_by(df, "page", workers=8).map_arrow(function, schema)'
     """
+    reported = ReportedKeys.of(report_keys)
     fields = _fields(frame, (key,) if isinstance(key, str) else tuple(key), time)
     speeds = None if capacities is None else tuple(map(float, capacities))
     job = Job(KindOfWork.named(work), fields.key, workers, speeds, fields.nested)
     watch("counting")
-    counts = key_counts(fields.flat, fields.key, workers)
+    counts = key_counts(fields.flat, fields.key, workers).named_by(reported.shown_columns)
     drift = None
     if time is not None:
         watch("reading times")
-        drift = _over_time(fields, counts.messages, workers)
+        drift = _over_time(fields, counts.messages, workers, reported)
     return diagnose(counts, job, source=source, over_time=drift, is_sample=is_sample, watch=watch)
 
 
@@ -226,7 +231,7 @@ def _seconds(alone: DataFrame, time: str) -> Column:
     raise ValueError(f"time: column {time!r} must hold times, dates or numbers, got {found}")
 
 
-def _over_time(fields: _Fields, messages: int, workers: int) -> OverTime:
+def _over_time(fields: _Fields, messages: int, workers: int, reported: ReportedKeys) -> OverTime:
     rows = fields.flat
     if messages > _SAMPLED_ROWS:
         rows = rows.sample(fraction=_SAMPLED_ROWS / messages, seed=0)
@@ -234,7 +239,8 @@ def _over_time(fields: _Fields, messages: int, workers: int) -> OverTime:
     time, name = named(_TIME).alias("time"), _texts(fields.key).alias("name")
     table = to_arrow(rows.select(time, key.hashed().alias("hash"), name))
     _, first, keys = np.unique(_numbers(table, "hash"), return_index=True, return_inverse=True)
-    names = [tuple(name) for name in table["name"].take(pa.array(first)).to_pylist()]
+    texts = table["name"].take(pa.array(first)).to_pylist()
+    names = [reported.shown_columns(tuple(text)) for text in texts]
     times = table["time"].to_numpy(zero_copy_only=False).astype(np.float64)
     return over_time(times, keys, names, workers)
 

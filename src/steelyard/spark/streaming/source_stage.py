@@ -11,6 +11,7 @@ from steelyard.control.store import ControlStore
 from steelyard.executor import packing, stream_source
 from steelyard.placements import StreamWorkers
 from steelyard.plans import Balance, RoutingPlan
+from steelyard.reported_keys import ReportedKeys
 from steelyard.spark.columns import Key, named, salt_of
 from steelyard.spark.native_routing import BIN, with_bin
 from steelyard.spark.routing import Routing, balance_of
@@ -46,6 +47,8 @@ class SourceStage:
     weight: str | None
     arrived: str | None
     window: Window | None
+    reported: ReportedKeys
+    """How reports and errors name keys."""
     by_event_time: bool
     """Whether workers end their periods by event time, and therefore need the latest one."""
 
@@ -72,6 +75,7 @@ class SourceStage:
             dropped=tuple(name for name in kept if name not in needed),
             called=self.workers.count if self.workers.are_delegated else 0,
             time=TIME if self.by_event_time else None,
+            reported=self.reported,
         )
         numbered = frame.select(*map(named, kept)).toDF(*(f"c{i}" for i in range(len(kept))))
         return numbered.mapInArrow(shipped(packer), stream_source.SCHEMA)

@@ -12,6 +12,7 @@ from steelyard.control.controller import Controller
 from steelyard.control.store import ControlStore
 from steelyard.placements import Placement, Pull, StreamWorkers
 from steelyard.plans import Balance, RoutingPlan
+from steelyard.reported_keys import ReportedKeys
 from steelyard.spark.columns import (
     Key,
     require_columns,
@@ -149,6 +150,7 @@ def group_stream(
         weight=weight,
         arrived=arrived or ("timestamp" if _is_kafka(stream) else None),
         window=window,
+        reported=ReportedKeys.of(balance.report_keys),
         by_event_time=period.micros > 0,
     )
     return GroupedStream(source, period, make_controller)

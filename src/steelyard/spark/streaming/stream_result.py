@@ -168,7 +168,13 @@ class StreamResult:
         arrived = ARRIVED if self.source.arrived is not None else None
         tasks = 1 if workers.are_delegated else workers.each
         return Stopwatch(
-            BUCKET, arrived, tuple(columns), self.source.key.names, workers.count, tasks
+            BUCKET,
+            arrived,
+            tuple(columns),
+            self.source.key.names,
+            workers.count,
+            tasks,
+            self.source.reported,
         )
 
 
