@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import steelyard as sy
 from tests.spark.streaming.running import kept
+from tests.spark.test_grouping import jobs
 from tests.spark.test_map_pandas import COLUMNS, seen
 
 ROWS = 20_000
@@ -154,3 +156,85 @@ def test_random_frames_give_the_results_of_spark(spark, rows, key, buckets):
     expected = as_texts(made.groupBy(*key).applyInPandas(texts, schema))
     grouped = sy.group_by(made, *key, workers=4, salt=["id"], routing=sy.Balance(buckets=buckets))
     assert expected == as_texts(grouped.apply_in_pandas(texts, schema, merge=merge))
+
+
+def test_a_frame_without_rows_has_no_calls(spark):
+    """The result has the columns of the schema."""
+    empty = spark.range(0).selectExpr("string(id) AS page", "id")
+    grouped = sy.group_by(empty, "page", workers=2)
+    made = grouped.apply_in_pandas(sums, SUMS, hot=sums, merge=merged_sums)
+    assert made.columns == ["page", "n", "sum"]
+    assert made.collect() == []
+
+
+def no_frame(rows):
+    """Return a number."""
+    return 1
+
+
+@pytest.mark.parametrize(
+    ("functions", "sentence"),
+    [
+        ({"function": no_frame}, "function 'no_frame' must return a pandas DataFrame, got int"),
+        (
+            {"function": lambda rows: rows},
+            "function '<lambda>' must return the columns of the schema, page, n, sum, got page, id",
+        ),
+        ({"hot": no_frame}, "hot 'no_frame' must return a pandas DataFrame, got int"),
+        (
+            {"hot": no_frame, "merge": merged_sums},
+            "hot 'no_frame' must return a pandas DataFrame, got int",
+        ),
+        ({"merge": no_frame}, "merge 'no_frame' must return a pandas DataFrame, got int"),
+        (
+            {"merge": lambda parts: merged_sums(parts).assign(n="many")},
+            "merge '<lambda>' must return int64 in column 'n', as the schema says, got object",
+        ),
+    ],
+)
+def test_a_wrong_result_is_refused_in_one_sentence(skewed, functions, sentence):
+    """The sentence names the argument, its function, what it returned, and what is allowed."""
+    grouped = sy.group_by(skewed.drop("cost"), "page", workers=4)
+    with pytest.raises(Exception, match=f"apply_in_pandas: {sentence}"):
+        grouped.apply_in_pandas(**{"function": sums, "schema": SUMS} | functions).collect()
+
+
+def test_bad_arguments_are_refused_before_any_job(skewed):
+    """One sentence names the argument."""
+    before = jobs(skewed)
+    grouped = sy.group_by(skewed, "page", workers=2)
+    with pytest.raises(TypeError, match="function must be callable, got 1"):
+        grouped.apply_in_pandas(1, SUMS)
+    with pytest.raises(TypeError, match="hot must be callable, got 'sums'"):
+        grouped.apply_in_pandas(sums, SUMS, hot="sums")
+    with pytest.raises(TypeError, match=r"merge must take one argument, .* takes 3"):
+        grouped.apply_in_pandas(sums, SUMS, merge=lambda key, parts, more: parts)
+    with pytest.raises(TypeError, match=r"function must take one argument, .* takes 0"):
+        grouped.apply_in_pandas(lambda: None, SUMS)
+    nested = sy.group_by(skewed.selectExpr("struct(page) AS s"), "s", workers=2)
+    with pytest.raises(ValueError, match="key: column 's' is struct<page:string>, but apply_in_p"):
+        nested.apply_in_pandas(sums, SUMS)
+    assert before == jobs(skewed)
+    for routing, kind in (
+        (sy.Planner(2).plan, "RoutingPlan"),
+        (sy.schemes.named("kg"), "KeyGroup"),
+    ):
+        planned = sy.group_by(skewed, "page", workers=2, routing=routing)
+        with pytest.raises(ValueError, match=f"in which only hot keys are split; .* not a {kind}"):
+            planned.apply_in_pandas(sums, SUMS)
+
+
+def test_a_function_with_bound_arguments_takes_the_others(skewed):
+    """As in Spark, `functools.partial` reduces the number of arguments."""
+
+    def first(rows, column):
+        return rows[[column]].head(1)
+
+    pages = sy.group_by(skewed, "page", workers=2)
+    made = pages.apply_in_pandas(partial(first, column="page"), "page string", merge=first_page)
+    assert len(made.collect()) == made.distinct().count() == 501
+
+
+def first_page(parts):
+    """Return one of the equal parts."""
+    return parts.head(1)
