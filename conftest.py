@@ -147,6 +147,15 @@ def remote(bucket: str) -> str:
 
 
 @pytest.fixture(autouse=True)
+def registered_schemes() -> Iterator[None]:
+    """Remove the schemes that a test or an example has registered."""
+    yield
+    schemes = sys.modules.get("steelyard.schemes")
+    if schemes is not None:
+        schemes._OWN.clear()
+
+
+@pytest.fixture(autouse=True)
 def names_in_examples(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
     """Provide `spark` and a `folder` to write to in the examples of the Spark layer."""
     if isinstance(request.node, DoctestItem) and _needs_spark(request.node):

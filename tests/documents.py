@@ -13,6 +13,7 @@ BATCH = [
     "docs/doctor.md",
     "docs/from-salting.md",
     "docs/personal-data.md",
+    "docs/own-schemes.md",
     "docs/apps/scoring.md",
     "docs/apps/partitioned.md",
 ]

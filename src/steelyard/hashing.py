@@ -224,6 +224,24 @@ def seed_mask(seed: int) -> np.uint64:
     return np.uint64(mix64(np.array([(int(seed) + 1) * _GOLDEN & _MASK], np.uint64))[0])
 
 
+def choice_of(masked: Any, number: int, bins: int) -> Any:
+    """Return the bin that is the first, second, ... choice of a key.
+
+    Args:
+        masked: The hash of the key, combined with the mask of the seed: a Python integer, or an
+            array of 64-bit numbers.
+        number: The number of the choice, from 1.
+        bins: The number of bins.
+
+    Returns:
+        The bin, or an array of bins.
+    """
+    x = masked + (number * _GOLDEN & _MASK) & _MASK
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & _MASK
+    return ((x ^ (x >> 31)) >> 32) * bins >> 32
+
+
 def buckets_of(hashes: NDArray[np.uint64] | NDArray[np.int64], buckets: int) -> NDArray[np.int32]:
     """Return the bucket of each hash, as Spark's `pmod(xxhash64(key), buckets)` does.
 

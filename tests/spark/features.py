@@ -100,6 +100,20 @@ def map_pandas(spark, folder):
     assert sorted(made.collect()) == sorted(rows_of(spark).select("page", "id").collect())
 
 
+@feature("`sy.group_by(...).apply_in_pandas`")
+def apply_in_pandas(spark, folder):
+    def sums(rows):
+        return rows.groupby("page", as_index=False)["id"].size().rename(columns={"size": "n"})
+
+    def merge(parts):
+        return parts.groupby("page", as_index=False).sum()
+
+    grouped = sy.group_by(rows_of(spark), "page", workers=WORKERS)
+    made = grouped.apply_in_pandas(sums, "page string, n long", merge=merge)
+    assert counted(made) == counts()
+    assert made.count() == len(counts())
+
+
 @feature("`sy.group_by(...).map_arrow` with whole light keys")
 def whole_light_keys(spark, folder):
     grouped = sy.group_by(rows_of(spark), "page", workers=WORKERS, whole_light_keys=True)

@@ -54,6 +54,20 @@ def map_arrow(frame, folder):
     return rows_of(grouped.map_arrow(lambda table: table, frame.schema))
 
 
+def apply_in_pandas(frame, folder):
+    """Return the number and the sum of the ids of each page; parts of the hot page are merged."""
+    schema = "page string, n long, total long"
+
+    def sums(key, rows):
+        return rows.groupby("page", as_index=False).agg(n=("id", "size"), total=("id", "sum"))
+
+    def merge(parts):
+        return parts.groupby("page", as_index=False).sum()
+
+    grouped = sy.group_by(frame, "page", workers=WORKERS)
+    return rows_of(grouped.apply_in_pandas(sums, schema, merge=merge))
+
+
 def aggregate(frame, folder):
     """Return the number and the sum of the ids of each page."""
     grouped = sy.group_by(frame, "page", workers=WORKERS)

@@ -133,7 +133,7 @@ def with_batch_packages(submitted):
 @pytest.fixture(scope="module")
 def with_stateful_packages(submitted):
     """The results on executors with pandas and protobuf, too."""
-    return submitted(STATEFUL, "pull_with_state", "delegated", "delegated_map")
+    return submitted(STATEFUL, "apply_in_pandas", "pull_with_state", "delegated", "delegated_map")
 
 
 def truth():
@@ -197,6 +197,13 @@ def test_stateful_work_also_needs_pandas_and_protobuf(with_stateful_packages):
     assert result(results, "delegated_map") == truth()
     counts = [[page, count] for page, count, _ in result(results, "pull_with_state")]
     assert counts == sorted([page, len(found)] for page, found in ids().items())
+
+
+def test_functions_of_pandas_frames_need_pandas(with_stateful_packages):
+    """They run on executors without this package; the parts of the hot key are merged there."""
+    results, _ = with_stateful_packages
+    sums = sorted([page, len(found), sum(found)] for page, found in ids().items())
+    assert result(results, "apply_in_pandas") == sums
 
 
 @pytest.mark.parametrize("name", ["map_arrow", "pull"])

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from steelyard.cli.console import console, progress_bar, refuse, require_packages
 from steelyard.cli.options import CLUSTER, INPUT, Seed, Skew, option
+from steelyard.cli.own_schemes import Import
 
 if TYPE_CHECKING:
     from steelyard.comparison import SchemeResult
@@ -17,6 +18,7 @@ def compare(
     messages: Annotated[int, option(INPUT, "Messages to route.")] = 5_000_000,
     seed: Seed = 0,
     workers: Annotated[int, option(CLUSTER, "Number of workers.")] = 100,
+    modules: Import = None,
 ) -> None:
     """Route a skewed stream with every grouping scheme, and compare the results."""
     require_packages("a comparison", "schemes", "numba")

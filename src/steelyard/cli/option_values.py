@@ -181,9 +181,9 @@ def _on_malformed() -> Iterable[str]:
 
 
 def _schemes() -> Iterable[str]:
-    from steelyard.experiments.simulate_options import SCHEMES
+    from steelyard.experiments.simulate_options import scheme_names
 
-    return SCHEMES
+    return scheme_names()
 
 
 def _rules() -> Iterable[str]:

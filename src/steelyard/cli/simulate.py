@@ -23,6 +23,7 @@ from steelyard.cli.options import (
     UiPort,
     option,
 )
+from steelyard.cli.own_schemes import Import
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
@@ -45,7 +46,7 @@ _MEASURES = (
 )
 
 _FIGURES = (".png", ".svg", ".pdf")
-_NOT_SETTINGS = ("config", "plot", "csv", "ui", "ui_port")
+_NOT_SETTINGS = ("config", "modules", "plot", "csv", "ui", "ui_port")
 
 
 def simulate(
@@ -73,6 +74,7 @@ def simulate(
     scheme: Annotated[
         str, option_values.scheme.option(GROUPING, "Grouping scheme: {choices}.")
     ] = "cg",
+    modules: Import = None,
     epsilon: Annotated[
         float | None, option(GROUPING, "Allowed excess load of cg, porc, ch and plans.")
     ] = None,

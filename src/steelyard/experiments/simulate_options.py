@@ -17,6 +17,7 @@ from steelyard.delegation import PaperRules, SteadyRules
 from steelyard.experiments.configuration import Configuration, series
 from steelyard.experiments.input_streams import FileStream, InputStream
 from steelyard.experiments.paper_setup import machines
+from steelyard.schemes.registration import RESERVED
 from steelyard.simulator import (
     Cluster,
     ConsistentGrouping,
@@ -28,10 +29,14 @@ from steelyard.simulator import (
 )
 from steelyard.validation import require_between, require_whole
 
-SCHEMES = ("cg", "plans", *schemes.names())
 RULES = {"steady": SteadyRules(), "paper": PaperRules()}
 SERVICES = ("deterministic", "exponential")
 _CHANGE = re.compile(r"(\d+),(\d+(?:\.\d+)?)@(\d+)")
+
+
+def scheme_names() -> list[str]:
+    """Return the names of all groupings that can be simulated, with registered schemes."""
+    return [*RESERVED, *schemes.names()]
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ class GroupingOptions:
 
     def __post_init__(self) -> None:
         require_whole("virtual_workers", self.virtual_workers, least=0)
-        _require_one_of("scheme", self.scheme, SCHEMES)
+        _require_one_of("scheme", self.scheme, scheme_names())
         _require_one_of("rules", self.rules, RULES)
         self.grouping()  # raises an error for options that contradict each other
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from steelyard._compiled import compiled
 from steelyard.hashing import Hashes, mix64
-from steelyard.schemes.base import Bins, Router, Scheme, State
+from steelyard.schemes.base import Bins, Loads, Router, Scheme
 from steelyard.schemes.choices import mix64 as compiled_mix64
 from steelyard.validation import require_between
 
@@ -43,7 +43,7 @@ class _BoundedHashingRouter(Router):
 
     def __init__(self, scheme: BoundedHashing, bins: int, seed: int) -> None:
         super().__init__(scheme, bins, seed)
-        points = mix64(~np.arange(self.bins, dtype=np.uint64) ^ self._mask)
+        points = mix64(~np.arange(self.bins, dtype=np.uint64) ^ self.mask)
         self._order: NDArray[np.int64] = np.argsort(points, kind="stable")
         self._points = points[self._order]
         # The position on the ring where the search starts, by the leading bits of a key's point.
@@ -54,19 +54,18 @@ class _BoundedHashingRouter(Router):
         # The next position to check from each position; leads to a bin with room in a few hops.
         self._onward = np.arange(self.bins, dtype=np.int64)
 
-    def _restore(self, saved: State) -> None:
-        super()._restore(saved)
-        full_at = np.ceil((1 + self.scheme.epsilon) * self._messages / self.bins)
-        full = np.flatnonzero(self._loads[self._order] >= full_at)
+    def resumed(self) -> None:
+        full_at = np.ceil((1 + self.scheme.epsilon) * self.messages / self.bins)
+        full = np.flatnonzero(self.loads[self._order] >= full_at)
         self._onward[full] = (full + 1) % self.bins
 
-    def _route(self, hashes: Hashes, bins: Bins) -> int:
+    def choose_many(self, hashes: Hashes, loads: Loads, bins: Bins) -> int:
         probes = _clockwise(
             hashes,
-            self._mask,
+            self.mask,
             self.scheme.epsilon,
-            self._messages,
-            self._loads,
+            self.messages,
+            loads,
             self._order,
             self._points,
             self._guide,

@@ -62,7 +62,7 @@ class GradedChoices(Scheme):
 
 class _GradedChoicesRouter(Router):
     scheme: GradedChoices
-    _remembers = ("_loads", "_forgotten", "_until_halving", "_hot_keys", "_hot_votes")
+    remembers = ("_forgotten", "_until_halving", "_hot_keys", "_hot_votes")
 
     def __init__(self, scheme: GradedChoices, bins: int, seed: int) -> None:
         super().__init__(scheme, bins, seed)
@@ -83,30 +83,30 @@ class _GradedChoicesRouter(Router):
     @property
     def loads(self) -> Loads:
         """The number of messages that each bin got from this router."""
-        return self._loads + self._forgotten
+        return super().loads + self._forgotten
 
-    def _route(self, hashes: Hashes, bins: Bins) -> int:
+    def choose_many(self, hashes: Hashes, loads: Loads, bins: Bins) -> int:
         if self.scheme.half_life is None:
-            return self._route_unhalved(hashes, bins)
+            return self._route_unhalved(hashes, loads, bins)
         probes = done = 0
         while done < hashes.size:
             piece = slice(done, done + self._until_halving)
-            probes += self._route_unhalved(hashes[piece], bins[piece])
+            probes += self._route_unhalved(hashes[piece], loads, bins[piece])
             routed = hashes[piece].size
             done += routed
             self._until_halving -= routed
             if self._until_halving == 0:
-                self._halve()
+                self._halve(loads)
         return probes
 
-    def _route_unhalved(self, hashes: Hashes, bins: Bins) -> int:
+    def _route_unhalved(self, hashes: Hashes, loads: Loads, bins: Bins) -> int:
         probes = _first_with_room(
             hashes,
-            self._mask,
+            self.mask,
             self._growth,
             self._allowance,
             self.scheme.heavy_share,
-            self._loads,
+            loads,
             self._steps,
             self._hot_keys,
             self._hot_votes,
@@ -115,12 +115,12 @@ class _GradedChoicesRouter(Router):
         )
         return int(probes)
 
-    def _halve(self) -> None:
+    def _halve(self, loads: Loads) -> None:
         assert self.scheme.half_life is not None
         self._until_halving = self.scheme.half_life
-        halved = self._loads >> 1
-        self._forgotten += self._loads - halved
-        self._loads[:] = halved
+        halved = loads >> 1
+        self._forgotten += loads - halved
+        loads[:] = halved
         self._hot_votes >>= 1
         self._pointers[:] = 0  # full bins have room again
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from steelyard._compiled import compiled
 from steelyard.hashing import Hashes
-from steelyard.schemes.base import Bins, Router, Scheme, State
+from steelyard.schemes.base import Bins, Loads, Router, Scheme
 from steelyard.schemes.choices import choice
 from steelyard.schemes.space_saving import SpaceSaving, observe
 from steelyard.validation import require_between, require_whole
@@ -69,7 +69,7 @@ class WChoices(_HeadChoices):
 
 class _HeadChoicesRouter(Router):
     scheme: _HeadChoices
-    _remembers = ("_loads", "_head_choices", *(f"_{name}" for name in SpaceSaving._fields))
+    remembers = ("_head_choices", *(f"_{name}" for name in SpaceSaving._fields))
 
     def __init__(self, scheme: _HeadChoices, bins: int, seed: int) -> None:
         super().__init__(scheme, bins, seed)
@@ -91,30 +91,29 @@ class _HeadChoicesRouter(Router):
         for name in SpaceSaving._fields:
             setattr(self, f"_{name}", getattr(summary, name))
 
-    def _restore(self, saved: State) -> None:
-        super()._restore(saved)
+    def resumed(self) -> None:
         self._adopt(SpaceSaving(*(getattr(self, f"_{name}") for name in SpaceSaving._fields)))
-        self._lowest[:] = self._loads.min(), 0
+        self._lowest[:] = self.loads.min(), 0
 
-    def _route(self, hashes: Hashes, bins: Bins) -> int:
+    def choose_many(self, hashes: Hashes, loads: Loads, bins: Bins) -> int:
         probes = done = 0
         while done < hashes.size:
-            messages = self._messages + done
+            messages = self.messages + done
             due = self._next_refresh(messages)
             piece = slice(done, hashes.size if due is None else done + due - messages)
             probes += _least_loaded(
                 hashes[piece],
-                self._mask,
+                self.mask,
                 self._threshold,
                 messages,
                 self._head_choices,
-                self._loads,
+                loads,
                 self._lowest,
                 self._summary,
                 bins[piece],
             )
             done += hashes[piece].size
-            if self._messages + done == due:
+            if self.messages + done == due:
                 self._head_choices = self._enough_choices(due)
         return probes
 

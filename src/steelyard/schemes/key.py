@@ -5,7 +5,7 @@ from typing import Any
 
 from steelyard._compiled import compiled
 from steelyard.hashing import Hashes
-from steelyard.schemes.base import Bins, Router, Scheme
+from steelyard.schemes.base import Bins, Loads, Router, Scheme
 from steelyard.schemes.choices import choice
 
 
@@ -27,8 +27,8 @@ class KeyGrouping(Scheme):
 
 
 class _KeyRouter(Router):
-    def _route(self, hashes: Hashes, bins: Bins) -> int:
-        _first_choices(hashes, self._mask, self._loads, bins)
+    def choose_many(self, hashes: Hashes, loads: Loads, bins: Bins) -> int:
+        _first_choices(hashes, self.mask, loads, bins)
         return hashes.size
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from steelyard.hashing import Hashes
-from steelyard.schemes.base import Bins, Router, Scheme
+from steelyard.schemes.base import Bins, Loads, Router, Scheme
 from steelyard.schemes.choices import less_loaded_of_two
 
 
@@ -25,6 +25,6 @@ class PartialKey(Scheme):
 
 
 class _PartialKeyRouter(Router):
-    def _route(self, hashes: Hashes, bins: Bins) -> int:
-        less_loaded_of_two(hashes, self._mask, self._loads, bins)
+    def choose_many(self, hashes: Hashes, loads: Loads, bins: Bins) -> int:
+        less_loaded_of_two(hashes, self.mask, loads, bins)
         return 2 * hashes.size

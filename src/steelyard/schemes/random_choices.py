@@ -7,7 +7,7 @@ import numpy as np
 
 from steelyard._compiled import compiled
 from steelyard.hashing import Hashes
-from steelyard.schemes.base import Bins, Router, Scheme
+from steelyard.schemes.base import Bins, Loads, Router, Scheme
 from steelyard.schemes.choices import choice
 from steelyard.validation import require_between
 
@@ -51,13 +51,13 @@ class _RandomChoicesRouter(Router):
         # Rows may be lost or overwritten at any time: they save probes but change no choice.
         self._pointers = np.zeros((_POINTERS, 3), np.uint64)
 
-    def _route(self, hashes: Hashes, bins: Bins) -> int:
+    def choose_many(self, hashes: Hashes, loads: Loads, bins: Bins) -> int:
         probes = _first_with_room(
             hashes,
-            self._mask,
+            self.mask,
             self.scheme.epsilon,
-            self._messages,
-            self._loads,
+            self.messages,
+            loads,
             self._pointers,
             bins,
         )

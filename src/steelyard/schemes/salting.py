@@ -5,7 +5,7 @@ from typing import Any
 
 from steelyard._compiled import compiled
 from steelyard.hashing import Hashes
-from steelyard.schemes.base import Bins, Router, Scheme
+from steelyard.schemes.base import Bins, Loads, Router, Scheme
 from steelyard.schemes.choices import choice
 from steelyard.validation import require_whole
 
@@ -37,8 +37,8 @@ class Salting(Scheme):
 class _SaltingRouter(Router):
     scheme: Salting
 
-    def _route(self, hashes: Hashes, bins: Bins) -> int:
-        _salted_choices(hashes, self._mask, self._messages, self.scheme.salts, self._loads, bins)
+    def choose_many(self, hashes: Hashes, loads: Loads, bins: Bins) -> int:
+        _salted_choices(hashes, self.mask, self.messages, self.scheme.salts, loads, bins)
         return hashes.size
 
 

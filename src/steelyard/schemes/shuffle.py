@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.hashing import Hashes
-from steelyard.schemes.base import Bins, Router, Scheme
+from steelyard.schemes.base import Bins, Loads, Router, Scheme
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class Shuffle(Scheme):
 
 
 class _ShuffleRouter(Router):
-    def _route(self, hashes: Hashes, bins: Bins) -> int:
-        start = (self.seed + self._messages) % self.bins
+    def choose_many(self, hashes: Hashes, loads: Loads, bins: Bins) -> int:
+        start = (self.seed + self.messages) % self.bins
         one_cycle = np.roll(np.arange(self.bins, dtype=np.int32), -start)
         bins[:] = np.resize(one_cycle, hashes.size)
         cycles, rest = divmod(hashes.size, self.bins)
-        self._loads += cycles
-        self._loads[(start + np.arange(rest)) % self.bins] += 1
+        loads += cycles
+        loads[(start + np.arange(rest)) % self.bins] += 1
         return 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.hashing import Hashes, mix64
-from steelyard.schemes.base import Bins, Router, Scheme
+from steelyard.schemes.base import Bins, Loads, Router, Scheme
 from steelyard.schemes.choices import less_loaded_of_two
 
 
@@ -25,7 +25,7 @@ class TwoChoices(Scheme):
 
 
 class _TwoChoicesRouter(Router):
-    def _route(self, hashes: Hashes, bins: Bins) -> int:
-        numbers = np.arange(self._messages, self._messages + hashes.size, dtype=np.uint64)
-        less_loaded_of_two(mix64(numbers), self._mask, self._loads, bins)
+    def choose_many(self, hashes: Hashes, loads: Loads, bins: Bins) -> int:
+        numbers = np.arange(self.messages, self.messages + hashes.size, dtype=np.uint64)
+        less_loaded_of_two(mix64(numbers), self.mask, loads, bins)
         return 2 * hashes.size

@@ -15,7 +15,10 @@ import steelyard
 ALWAYS = ("numpy", "pyarrow")
 """Modules that all Python work of this package imports on executors."""
 
-STATEFUL = (*ALWAYS, "pandas", "google.protobuf.descriptor")
+WITH_PANDAS = (*ALWAYS, "pandas")
+"""Modules that functions of pandas DataFrames need there."""
+
+STATEFUL = (*WITH_PANDAS, "google.protobuf.descriptor")
 """Modules that stateful Python work imports there, in Spark's own code too.
 
 PySpark may contain a folder `google/protobuf` without that package, so the last name is a module.

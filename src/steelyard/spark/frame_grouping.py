@@ -6,8 +6,7 @@ tasks.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
@@ -16,23 +15,16 @@ from pyspark.sql.types import StructType
 
 from steelyard.aggregators import Aggregation, Aggregator
 from steelyard.executor import packing
+from steelyard.executor.key_worker import PARTS, ApplyBeforeMerge, MergeByKey
 from steelyard.executor.pandas_function import OnPandas, PandasFunction
 from steelyard.executor.worker import Add, Function, Map, Merge
 from steelyard.plans import Balance, Planner, RoutingPlan
 from steelyard.plans.task_sizes import capacities_of_tasks
 from steelyard.spark.arrow_types import aggregated_schema, arrow_schema, spark_schema
-from steelyard.spark.columns import (
-    HIDDEN,
-    Key,
-    named,
-    require_frame,
-    require_key,
-    require_weight,
-)
-from steelyard.spark.executor_packages import ALWAYS
-from steelyard.spark.hot_keys import HotKeys
-from steelyard.spark.native_routing import BIN, with_bin
-from steelyard.spark.repartitioning import counted_plan, fitted, warn_of_equal_rows
+from steelyard.spark.columns import Key, require_frame, require_key, require_weight
+from steelyard.spark.executor_packages import ALWAYS, WITH_PANDAS
+from steelyard.spark.key_functions import KeyFunctions, require_plain_key
+from steelyard.spark.packed_frame import BUCKET, PackedFrame
 from steelyard.spark.retries.repeated import repeated
 from steelyard.spark.routing import (
     Routing,
@@ -47,8 +39,6 @@ from steelyard.spark.salts import Salts
 from steelyard.spark.shipping import shipped
 from steelyard.spark.versions.partitions import to_partitions
 from steelyard.validation import require_whole
-
-_BUCKET, _WEIGHT, _HASH = f"{HIDDEN}bucket", f"{HIDDEN}weight", f"{HIDDEN}hash"
 
 
 def group_by(
@@ -80,7 +70,7 @@ def group_by(
             before. With more tasks, fast machines take more work than slow ones; every task costs
             time to start.
         whole_light_keys: Find the hot keys (`hot_keys`) first, and give `map_arrow` all rows of
-            any other key in one table.
+            any other key in one table. `apply_in_pandas` does so always.
         capacities: Relative speeds of the workers, if they are known; equal by default.
         weight: A numeric column, at least 0, with the weight of each row; 1 by default.
         salt: The columns that distinguish rows of one key, as in `repartition`; they are used
@@ -147,7 +137,7 @@ def group_by(
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedFrame:
+class GroupedFrame(PackedFrame):
     """A frame that is grouped by a key; its methods define the work of the workers.
 
     Args:
@@ -228,9 +218,79 @@ class GroupedFrame:
         Row(page=0, sum(id)=100)
         """
         given = self._promised("map_pandas", function, schema)
-        zone = self.frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
-        modules = (*ALWAYS, "pandas")
-        return self._mapped(OnPandas(function, given, zone), given, schema, modules)
+        work = OnPandas(function, given, self._zone)
+        return self._mapped(work, given, schema, WITH_PANDAS)
+
+    def apply_in_pandas(
+        self,
+        function: PandasFunction,
+        schema: StructType | str,
+        hot: PandasFunction | None = None,
+        merge: PandasFunction | None = None,
+    ) -> DataFrame:
+        """Run a function on all rows of one key at a time, like Spark's `applyInPandas`.
+
+        Light keys, the keys that are not in `hot_keys`, stay whole, with and without
+        `whole_light_keys`: the function is called exactly once for each of them, with a DataFrame
+        of all its rows. Workers share the rows of a hot key. Each of these workers calls `hot`
+        once, with its part of the rows; without `hot` it calls `function`. With `merge` these
+        partial results are merged, so that a hot key has one result, too. Without `merge` each
+        partial result is a result.
+
+        Each function takes one argument, the rows, or two: the values of the key as a tuple, and
+        the rows. Values have the types that Spark's `applyInPandas` gives them, and results may be
+        empty. A task holds all its rows, and one key at a time as a DataFrame. Hot keys are found
+        by a count of the rows. The executors need pandas.
+
+        Args:
+            function: Maps all rows of a light key to results.
+            schema: The schema of the results.
+            hot: Maps a part of the rows of a hot key to results; with `merge`, to partial results,
+                which may have any columns.
+            merge: Maps all partial results of a hot key, in one DataFrame, to its results.
+
+        Returns:
+            The results of all keys.
+
+        Raises:
+            TypeError: `function`, `hot` or `merge` is not a function of one or two arguments.
+            ValueError: `routing` is not a `Balance`, Arrow has no type for a column of the frame
+                or of `schema`, or a key column has a nested type.
+
+        >>> import pandas as pd
+        >>> rows = spark.range(1000).selectExpr("if(id < 500, 'hot', string(id % 9)) AS page", "id")
+        >>> def mean(key, visits):
+        ...     return pd.DataFrame({"page": [key[0]], "mean": [visits["id"].mean()]})
+        >>> def partial(visits):
+        ...     return pd.DataFrame({"sum": [visits["id"].sum()], "count": [len(visits)]})
+        >>> def merged(key, parts):
+        ...     return pd.DataFrame(
+        ...         {"page": [key[0]], "mean": [parts["sum"].sum() / parts["count"].sum()]})
+        >>> means = group_by(rows, "page", workers=4).apply_in_pandas(
+        ...     mean, "page string, mean double", hot=partial, merge=merged)
+        >>> means.where("page = 'hot'").collect()
+        [Row(page='hot', mean=249.5)]
+        """
+        given = self._promised("apply_in_pandas", function, schema)
+        functions = KeyFunctions.of(function, hot, merge, given, self._zone)
+        require_plain_key(self.frame, self.key.names)
+        if kind_of(self.routing) != "balance":
+            raise ValueError(
+                "routing: apply_in_pandas makes its own plan, in which only hot keys are split; "
+                f"pass a Balance, not a {type(self.routing).__name__}"
+            )
+        work = functions.work(self.key.names, BUCKET, self.key.buckets)
+        blocks = self._exchanged(self.frame.columns, self._hot_keys.bucket(), only_hot_split=True)
+        if functions.merge is None or not self._hot_keys.keys:
+            return blocks.mapInArrow(shipped(work, WITH_PANDAS), schema)
+        parts = blocks.mapInArrow(shipped(ApplyBeforeMerge(work, self.bins), WITH_PANDAS), PARTS)
+        met = to_partitions(parts, self.bins, F.col("bin")).select("is_part", "block")
+        merging = MergeByKey(functions.merge, self.key.names)
+        return met.mapInArrow(shipped(merging, WITH_PANDAS), schema)
+
+    @property
+    def _zone(self) -> str:
+        return self.frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
 
     def _promised(self, call: str, function: object, schema: StructType | str) -> pa.Schema:
         """Return the Arrow schema of the results; refuse what cannot be called or sent."""
@@ -281,15 +341,15 @@ class GroupedFrame:
         read = dict.fromkeys([*keys, *(c for a in aggregators for c in a.columns)])
         # The bucket is one more key column: it decides where the states of a key are merged.
         by_bucket = Aggregation(
-            aggregators, [_BUCKET, *keys], fields.append(pa.field(_BUCKET, pa.int32()))
+            aggregators, [BUCKET, *keys], fields.append(pa.field(BUCKET, pa.int32()))
         )
         results = spark_schema(wanted.result_schema).fields[len(keys) :]
         kinds = StructType([self.frame.schema[name] for name in keys] + results)
-        partials = self._exchanged(list(read), with_bucket=True).mapInArrow(
-            shipped(Add(by_bucket, _BUCKET, self.bins)), packing.SCHEMA
+        partials = self._exchanged(list(read), self.key.bucket()).mapInArrow(
+            shipped(Add(by_bucket, BUCKET, self.bins)), packing.SCHEMA
         )
         met = to_partitions(partials, self.bins, F.col("bin")).select("block")
-        return met.mapInArrow(shipped(Merge(by_bucket, _BUCKET)), kinds)
+        return met.mapInArrow(shipped(Merge(by_bucket, BUCKET)), kinds)
 
     @property
     def hot_keys(self) -> list[Row]:
@@ -300,73 +360,3 @@ class GroupedFrame:
         [Row(page='hot')]
         """
         return list(self._hot_keys.keys)
-
-    # Both need a counting pass, which runs once for all results.
-
-    @cached_property
-    def _hot_keys(self) -> HotKeys:
-        return HotKeys.of(self.frame, self.key, self._planner(), self.weight)
-
-    @cached_property
-    def _plan_of_hot_keys(self) -> RoutingPlan:
-        """A plan in which only hot keys are split."""
-        plan = fitted(self._hot_keys.plan, self.salts)
-        warn_of_equal_rows(self.frame, plan, self._hot_keys.bucket(), self.salts)
-        return plan
-
-    @cached_property
-    def _plan(self) -> RoutingPlan:
-        if isinstance(self.routing, RoutingPlan):
-            return fitted(self.routing, self.salts)
-        return counted_plan(
-            self.frame,
-            self.key.names,
-            self._planner(),
-            self.salts,
-            weight=self.weight,
-            sample=balance_of(self.routing).sample,
-        )
-
-    def _planner(self) -> Planner:
-        balance = replace(balance_of(self.routing), buckets=self.key.buckets)
-        return planner_of(balance, self.bins, self.capacities)
-
-    def _exchanged(self, columns: Sequence[str], *, with_bucket: bool = False) -> DataFrame:
-        """Return Arrow blocks of these columns, in the partitions of their workers."""
-        frame, destinations = self._routed()
-        kept = [*columns, *([_BUCKET] if with_bucket else []), *destinations.columns]
-        bucket = self.key.bucket().alias(_BUCKET)
-        pack = shipped(packing.Packer(destinations, tuple(kept)))
-        rows = frame.select("*", bucket).select(*map(named, kept))
-        # Spark resolves columns by name here and fails on dots, so the columns are renamed.
-        numbered = rows.toDF(*(f"c{i}" for i in range(len(kept))))
-        blocks = numbered.mapInArrow(pack, packing.SCHEMA)
-        return to_partitions(blocks, self.bins, F.col("bin")).select("block")
-
-    def _routed(self) -> tuple[DataFrame, packing.Destinations]:
-        """Return the frame with the columns for routing, and how a source task uses them."""
-        if not isinstance(self.routing, Balance | RoutingPlan):
-            hashed = self.frame.withColumn(_HASH, self.key.hashed())
-            return hashed, packing.RoutedHere(_HASH, self.routing, self.bins)
-        if self.whole_light_keys:
-            plan, bucket = self._plan_of_hot_keys, self._hot_keys.bucket()
-        elif isinstance(self.routing, Balance) and self.in_order:
-            return self._planned_during_read(self.routing)
-        else:
-            plan, bucket = self._plan, self.key.bucket()
-        return with_bin(self.frame, plan, bucket, self.salts.column()), packing.Decided(BIN)
-
-    def _planned_during_read(self, balance: Balance) -> tuple[DataFrame, packing.Destinations]:
-        place = f"{HIDDEN}place"
-        frame = self.frame.withColumn(place, self.key.bucket())
-        if self.weight is not None:
-            frame = frame.withColumn(_WEIGHT, named(self.weight).cast("double"))
-        destinations = packing.PlannedHere(
-            bucket=place,
-            weight=_WEIGHT if self.weight is not None else None,
-            bins=self.bins,
-            epsilon=balance.epsilon,
-            buckets=self.key.buckets,
-            capacities=self.capacities,
-        )
-        return frame, destinations

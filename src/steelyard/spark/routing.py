@@ -4,7 +4,7 @@ The argument enters; it leaves checked, before any work starts.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from steelyard.plans import Balance, Planner, RoutingPlan
 
@@ -18,6 +18,8 @@ def require_routing(routing: object, allowed: Sequence[str]) -> None:
     """Refuse a value that is not a routing, or a kind of routing that is not allowed here."""
     kind = kind_of(routing)
     if kind in allowed:
+        if kind == "scheme":
+            _require_router(routing)
         return
     if kind == "scheme":
         raise ValueError(
@@ -41,6 +43,16 @@ def kind_of(routing: object) -> str:
     if any(base.__module__.startswith("steelyard.schemes") for base in type(routing).__mro__):
         return "scheme"
     return ""
+
+
+def _require_router(scheme: Any) -> None:
+    """Refuse a scheme of the user that makes no router; otherwise its tasks would fail."""
+    router = scheme.router(1)
+    if not hasattr(router, "route_many"):
+        raise TypeError(
+            f"routing: {type(scheme).__name__}.router must return a steelyard.schemes.Router, got "
+            f"{type(router).__name__}"
+        )
 
 
 def balance_of(routing: object) -> Balance:

@@ -99,6 +99,8 @@ def test_unsupported_streams_and_results_are_refused(spark, stream, tmp_path):
     periodic = group(stream, tmp_path, sy.Delegated(period=2))
     with pytest.raises(ValueError, match="`window` and `period` have no meaning"):
         periodic.map_arrow(lambda rows: rows, SCHEMA)
+    with pytest.raises(ValueError, match="apply_in_pandas needs all rows of a key, which a stream"):
+        group(stream, tmp_path).apply_in_pandas(lambda rows: rows, SCHEMA)
     once = sy.group_stream(stream, "page", workers=4)
     once.aggregate(sy.Count())
     with pytest.raises(ValueError, match="a grouping of a stream is for one result"):

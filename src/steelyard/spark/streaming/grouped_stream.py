@@ -6,7 +6,7 @@ The sources of a stream enter; a streaming DataFrame of results leaves.
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
@@ -26,7 +26,12 @@ from steelyard.executor.pandas_function import OnPandas, PandasFunction
 from steelyard.executor.period import Period
 from steelyard.executor.worker import Function, Map
 from steelyard.spark.arrow_types import aggregated_schema, arrow_schema
-from steelyard.spark.executor_packages import ALWAYS, STATEFUL, require_on_executors
+from steelyard.spark.executor_packages import (
+    ALWAYS,
+    STATEFUL,
+    WITH_PANDAS,
+    require_on_executors,
+)
 from steelyard.spark.shipping import by_value
 from steelyard.spark.streaming.listening import ControlLoop, listen
 from steelyard.spark.streaming.merging import is_native
@@ -132,7 +137,19 @@ class GroupedStream:
         promised, kinds = self._promised("map_pandas", function, schema)
         zone = self._source.session.conf.get("spark.sql.session.timeZone") or "UTC"
         work = Map(OnPandas(function, promised, zone), promised)
-        return self._mapped(work, kinds, (*ALWAYS, "pandas"))
+        return self._mapped(work, kinds, WITH_PANDAS)
+
+    def apply_in_pandas(self, *_: object, **__: object) -> NoReturn:
+        """Refuse work that needs all rows of a key, which a stream never has.
+
+        Raises:
+            ValueError: Always.
+        """
+        raise ValueError(
+            "apply_in_pandas needs all rows of a key, which a stream never has: use map_pandas for "
+            "work that is correct for any part of the rows, or Spark's "
+            "stream.groupBy(...).applyInPandasWithState for work that keeps a state for each key"
+        )
 
     def _mapped(self, work: Map, kinds: StructType, modules: Sequence[str] = ALWAYS) -> DataFrame:
         """Return the output of a function for which tasks import these modules."""
