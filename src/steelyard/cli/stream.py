@@ -163,10 +163,10 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
             starting = session("steelyard stream", master, more, folder / "spark.log")
             spark = cleaning.enter_context(starting)
         try:
-            frame, name = stream_input.frame(spark, key)
+            frame, written = stream_input.frame(spark, key)
             grouped = group_stream(
                 frame,
-                name,
+                written,
                 workers=workers,
                 placement=placement_of(context.params),
                 control=control or folder / "control",
@@ -188,6 +188,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
             by_size = batch.orderBy(batch[f"`{first}`"].desc())
             newest[:] = by_size.limit(_ROWS).collect()
 
+        name = results.columns[-len(aggregators) - 1]
         query = output.start(results, name, checkpoint or str(folder / "cp"), show)
 
         def screen() -> RenderableType:

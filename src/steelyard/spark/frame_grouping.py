@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -26,19 +26,20 @@ from steelyard.spark.columns import (
     Key,
     named,
     require_frame,
-    require_key,
-    require_weight,
+    visible,
+    visible_schema,
 )
 from steelyard.spark.executor_packages import ALWAYS
 from steelyard.spark.hot_keys import HotKeys
 from steelyard.spark.native_routing import BIN, with_bin
 from steelyard.spark.repartitioning import counted_plan, fitted, warn_of_equal_rows
-from steelyard.spark.retries.repeated import repeated
+from steelyard.spark.resolved_columns import ResolvedColumns
 from steelyard.spark.routing import (
     Routing,
     balance_of,
     kind_of,
     planner_of,
+    require_key_of,
     require_not_decided,
     require_routing,
     require_workers_of,
@@ -53,7 +54,7 @@ _BUCKET, _WEIGHT, _HASH = f"{HIDDEN}bucket", f"{HIDDEN}weight", f"{HIDDEN}hash"
 
 def group_by(
     frame: DataFrame,
-    *key: str,
+    *key: str | Column,
     workers: int,
     tasks_per_worker: int = 1,
     whole_light_keys: bool = False,
@@ -74,7 +75,8 @@ def group_by(
 
     Args:
         frame: The rows to group; it must not be a stream.
-        key: The columns of the key.
+        key: The columns of the key: names, fields such as "user.id", or deterministic expressions
+            such as `F.lower("page")`.
         workers: The number of workers.
         tasks_per_worker: The number of Spark tasks of each worker, each smaller than the one
             before. With more tasks, fast machines take more work than slow ones; every task costs
@@ -109,8 +111,7 @@ def group_by(
     require_frame("frame", frame)
     if frame.isStreaming:
         raise ValueError("frame is a stream; use sy.group_stream(stream, ...)")
-    require_key(frame, "key", key)
-    require_weight(frame, weight)
+    found = ResolvedColumns.of(frame, key, weight=weight, salt=salt)
     require_routing(routing, ["balance", "plan", "scheme"])
     require_not_decided(
         routing,
@@ -125,22 +126,23 @@ def group_by(
     planner_of(balance, workers * tasks_per_worker, sizes)
     if isinstance(routing, RoutingPlan):
         require_workers_of(routing, workers, tasks_per_worker)
-    repeats = repeated(frame)
-    in_order = repeats.in_order_by([*key, *([] if weight is None else [weight])])
-    if kind_of(routing) == "scheme" and not in_order:
+        require_key_of(routing, found.texts)
+    if kind_of(routing) == "scheme" and not found.in_order:
         raise ValueError(
             "routing: a Scheme depends on the order of messages, and only rows that are read "
             "directly from files keep their order in a task retry; use a plan, or write the rows "
             "to files first"
         )
     return GroupedFrame(
-        frame=frame,
-        key=Key(key, routing.buckets if isinstance(routing, RoutingPlan) else balance.buckets),
+        frame=found.wide,
+        key=found.hashed_key(
+            routing.buckets if isinstance(routing, RoutingPlan) else balance.buckets
+        ),
         bins=workers * tasks_per_worker,
         routing=routing,
-        salts=Salts.of(frame, salt, key, repeats),
-        in_order=in_order,
-        weight=weight,
+        salts=found.salts(),
+        in_order=found.in_order,
+        weight=found.weight,
         capacities=sizes,
         whole_light_keys=whole_light_keys,
     )
@@ -151,7 +153,7 @@ class GroupedFrame:
     """A frame that is grouped by a key; its methods define the work of the workers.
 
     Args:
-        frame: The rows.
+        frame: The rows, with temporary columns for a key or a weight that is computed.
         key: The key and its buckets.
         bins: The number of Spark tasks of all workers.
         routing: The settings of the balancing, a plan or a scheme.
@@ -237,7 +239,7 @@ class GroupedFrame:
         if not callable(function):
             raise TypeError(f"function must be callable, got {function!r}")
         session = self.frame.sparkSession
-        arrow_schema(session, call, self.frame.schema)
+        arrow_schema(session, call, visible_schema(self.frame))
         return arrow_schema(session, "schema", session.createDataFrame([], schema).schema)
 
     def _mapped(
@@ -248,10 +250,12 @@ class GroupedFrame:
         modules: Sequence[str] = ALWAYS,
     ) -> DataFrame:
         work = Map(function, promised, all_at_once=self.whole_light_keys)
-        return self._exchanged(self.frame.columns).mapInArrow(shipped(work, modules), schema)
+        return self._exchanged(visible(self.frame)).mapInArrow(shipped(work, modules), schema)
 
     def aggregate(self, *aggregators: Aggregator) -> DataFrame:
         """Return one row for each key: the key columns, then one column for each aggregator.
+
+        The key columns have the names that `frame.groupBy` gives them.
 
         Workers keep partial states, which are then merged for each key. For aggregates that Spark
         can combine before a shuffle, such as a count or a sum, `frame.groupBy` is faster and as
@@ -289,7 +293,9 @@ class GroupedFrame:
             shipped(Add(by_bucket, _BUCKET, self.bins)), packing.SCHEMA
         )
         met = to_partitions(partials, self.bins, F.col("bin")).select("block")
-        return met.mapInArrow(shipped(Merge(by_bucket, _BUCKET)), kinds)
+        made = met.mapInArrow(shipped(Merge(by_bucket, _BUCKET)), kinds)
+        shown_as = [*self.key.result_names, *(field.name for field in results)]
+        return made if made.columns == shown_as else made.toDF(*shown_as)
 
     @property
     def hot_keys(self) -> list[Row]:
