@@ -154,7 +154,7 @@ class ResolvedColumns:
                     "expression"
                 )
             names.append(own or name)
-            texts.append(_NUMBER.sub("", expression) if is_new else names[-1])
+            texts.append(_text_of(facts, expression) if is_new else names[-1])
         used = {*names, self.weight, *(self.salt or ())}
         computed = {name: column for name, column in self.computed.items() if name in used}
         known = tuple(texts) if all(texts) else None
@@ -334,6 +334,15 @@ def _random_part(facts: Repeated, name: str, expression: str) -> str | None:
         return f"{called}()"
     doubt = facts.doubts.get(name)
     return doubt.why if doubt is not None and doubt.kind is Kind.RANDOM else None
+
+
+def _text_of(facts: Repeated, expression: str) -> str:
+    """Return an expression without the numbers of columns, and with the names of the frame."""
+    for number, column in facts.numbers.items():
+        pattern = rf"{re.escape(column)}#{number}(?!\d)"
+        own = column.replace("\\", "\\\\")  # the name as a replacement
+        expression = re.sub(pattern, own, expression, flags=re.IGNORECASE)
+    return _NUMBER.sub("", expression)
 
 
 def _described(written: str | Column) -> str:
