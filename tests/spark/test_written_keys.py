@@ -1,4 +1,4 @@
-"""All ways to write a key, a weight or a salt mean the same, and a plan knows its key."""
+"""All forms of a key, a weight or a salt mean the same, and a plan knows its key."""
 
 import json
 
@@ -27,7 +27,7 @@ def visits(spark):
     )
 
 
-WAYS = {
+FORMS = {
     "column": [
         lambda: "page",
         lambda: "PAGE",
@@ -47,7 +47,7 @@ WAYS = {
         lambda: F.expr("lower(page)"),
     ],
 }
-"""The ways to write a key; expressions need a session, so they are made in the tests."""
+"""The forms of three keys; expressions need a session, so they are made in the tests."""
 
 
 def placed(frame):
@@ -103,13 +103,13 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("kind", WAYS)
-def test_all_ways_to_write_a_key_have_the_same_result(visits, kind, call):
+@pytest.mark.parametrize("kind", FORMS)
+def test_all_forms_of_a_key_have_the_same_result(visits, kind, call):
     """Partitions, plans, counts and advice do not depend on how the key is written."""
-    first, *others = WAYS[kind]
+    first, *others = FORMS[kind]
     expected = CALLS[call](visits, first())
-    for way in others:
-        found = CALLS[call](visits, way())
+    for form in others:
+        found = CALLS[call](visits, form())
         assert _without_code(expected) == _without_code(found)
     if call == "repartition":
         assert visits.columns == expected[0]

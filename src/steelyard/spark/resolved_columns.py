@@ -1,7 +1,7 @@
 """Find the key, the weight and the salt that a user writes among the columns of a frame.
 
 A frame and what the user writes enter; names of columns leave. A key may be a name, also in another
-case or with dots, or any expression that Spark can group by. All ways to write a key have the same
+case or with dots, or any expression that Spark can group by. All forms of a key have the same
 result.
 """
 
@@ -55,7 +55,7 @@ class ResolvedColumns:
     results: tuple[str, ...]
     """The names of the key columns in results, as `DataFrame.groupBy` gives them."""
     texts: tuple[str, ...] | None
-    """The key as text, the same for all ways to write it; None if Spark does not show it."""
+    """The key as text, the same for all its forms; None if Spark does not show it."""
     weight: str | None
     salt: tuple[str, ...] | None
     computed: Mapping[str, Column]
