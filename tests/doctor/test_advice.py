@@ -82,7 +82,7 @@ def test_code_names_odd_several_and_nested_columns():
     assert (
         'sy.repartition(df.withColumn("user_id", F.col("user.id")), 8, "user_id")'
         ".write.parquet(path)"
-        == advice(SKEWED, "write", key=("user.id",), nested=("user.id",)).code
+        == advice(SKEWED, "write", key=("user.id",), computed={"user.id": 'F.col("user.id")'}).code
     )
 
 

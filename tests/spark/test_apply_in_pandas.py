@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import functions as F
 
 import steelyard as sy
 from tests.spark.streaming.running import kept
@@ -239,3 +240,19 @@ def test_a_function_with_bound_arguments_takes_the_others(skewed):
 def first_page(parts):
     """Return one of the equal parts."""
     return parts.head(1)
+
+
+def test_functions_get_the_columns_of_the_frame_when_the_key_is_computed(skewed):
+    """A key that is an expression or a field has its values; rows have no other columns."""
+    key = F.upper(F.col("page")).alias("name")
+
+    def described(key, rows):
+        names = ",".join(rows.columns)
+        return pd.DataFrame({"page": [key[0]], "names": [names], "n": [len(rows)]})
+
+    schema = "page string, names string, n long"
+    made = sy.group_by(skewed, key, workers=4).apply_in_pandas(described, schema)
+    expected = skewed.withColumn("page", F.upper("page")).groupBy("page").count()
+    found = made.groupBy("page", "names").agg(F.sum("n").alias("count"))
+    assert as_texts(found.select("page", "count")) == as_texts(expected)
+    assert [row[0] for row in found.select("names").distinct().collect()] == ["page,id,cost"]

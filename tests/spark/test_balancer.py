@@ -235,7 +235,7 @@ def test_a_balancer_can_be_pickled(spark, warm):
     ("arguments", "error", "sentence"),
     [
         ({"key": []}, ValueError, "key needs at least one column, got none"),
-        ({"key": [3]}, TypeError, "key must be column names, got 3"),
+        ({"key": [3]}, TypeError, "key must be column names or Columns, got 3"),
         ({"key": [["page", "id"]]}, TypeError, "key: pass the columns one by one, 'page', 'id'"),
         ({"salt": []}, ValueError, "salt needs at least one column, got none"),
         ({"salt": "id"}, TypeError, "salt must be a list of column names, got 'id'"),

@@ -5,7 +5,7 @@ A frame and its key enter; a grouped frame or a grouped stream leaves.
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 import steelyard as sy
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def group(
-    frame: DataFrame, *key: str, workers: int, **grouping: Any
+    frame: DataFrame, *key: str | Column, workers: int, **grouping: Any
 ) -> "GroupedFrame | GroupedStream":
     """Call `group_stream` for a stream, `group_by` for any other frame.
 

@@ -6,18 +6,20 @@ Messages enter, as a frame or as a stream; one row for each window leaves, with 
 
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
 
 import steelyard as sy
 from steelyard.apps.batch_or_stream import group
 from steelyard.apps.trends import TrendSummary
+from steelyard.spark.resolved_columns import column_named
 from steelyard.validation import require_whole
 
 
 def heavy_hitters(
     frame: DataFrame,
-    key: str,
+    key: str | Column,
     *,
     time: str,
     window: str,
@@ -39,7 +41,7 @@ def heavy_hitters(
 
     Args:
         frame: The messages: a frame or a stream.
-        key: The column whose frequent values are found.
+        key: The column, or the expression, whose frequent values are found.
         time: A timestamp column.
         window: The length of a window, such as "1 hour".
         slide: The time between the starts of two windows; the length of a window by default.
@@ -61,16 +63,14 @@ def heavy_hitters(
     >>> first.messages, first.top(1), first.share("hot").least <= 1 / 3 <= first.share("hot").most
     (600, ['hot'], True)
     """
-    kinds = dict(frame.dtypes)
-    for argument, name in (("key", key), ("time", time)):
-        if name not in kinds:
-            known = ", ".join(kinds)
-            raise ValueError(f"{argument}: there is no column {name!r}; the columns are {known}")
-    if kinds[time] != "timestamp":
-        raise ValueError(f"time: column {time!r} must be a timestamp, got {kinds[time]}")
+    hitter = column_named(frame, "key", key) if isinstance(key, str) else key
+    moment = column_named(frame, "time", time)
+    kind = frame.select(moment).schema.fields[0].dataType
+    if not isinstance(kind, TimestampType):
+        found = kind.simpleString()
+        raise ValueError(f"time: column {time!r} must be a timestamp, got {found}")  # noqa: TRY004
     require_whole("capacity", capacity, least=1)
     top = sy.TopK("hitter", k=capacity, capacity=capacity)
-    hitter, moment = F.col(f"`{key}`"), F.col(f"`{time}`")
     spans = F.window(moment, window, slide)
     # The whole row is kept as the salt: it distinguishes rows of one window and key.
     rows = frame.where(hitter.isNotNull() & moment.isNotNull()).select(

@@ -62,7 +62,7 @@ def doctor(
     ] = 1_000_000,
     key: Annotated[
         list[str] | None,
-        option(GROUPING, "Key column; repeat the option for several. user.id is a nested field."),
+        option(GROUPING, "Key: column, field (user.id) or SQL expression; may be repeated."),
     ] = None,
     workers: Annotated[int, option(GROUPING, "Number of workers (tasks).")] = 24,
     capacities: Annotated[
@@ -90,6 +90,7 @@ def doctor(
     from steelyard.spark.doctor_input import Data, kind_of
     from steelyard.spark.examining import examine, steps
     from steelyard.spark.failures import plain_failures
+    from steelyard.spark.resolved_columns import of_command_line
     from steelyard.spark.session import session
 
     try:
@@ -142,7 +143,7 @@ def doctor(
             with plain_failures(f"data: {chosen.name!r} cannot be examined"):
                 found = examine(
                     frame,
-                    names,
+                    [of_command_line(frame, name) for name in names],
                     workers,
                     capacities=speeds,
                     work=work,

@@ -169,10 +169,10 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
             starting = session("steelyard stream", master, more, folder / "spark.log")
             spark = cleaning.enter_context(starting)
         try:
-            frame, name = stream_input.frame(spark, key)
+            frame, written = stream_input.frame(spark, key)
             grouped = group_stream(
                 frame,
-                name,
+                written,
                 workers=workers,
                 placement=placement_of(context.params),
                 control=control or folder / "control",
@@ -189,7 +189,8 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
             title = f"{key} of {source}, {placement}"
             cleaning.enter_context(start_page([ShownRun(title, grouped.history)], ui_port))
         newest: list[Any] = []
-        place = results.columns.index(name)
+        place = len(results.columns) - len(aggregators) - 1
+        name = results.columns[place]
 
         def show(batch: Any) -> None:
             first = batch.columns[-len(aggregators)]

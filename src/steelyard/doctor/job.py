@@ -4,7 +4,9 @@ The work, the key and the workers enter; lines of code leave.
 """
 
 import json
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from steelyard.doctor.key_counts import BUCKETS
 from steelyard.doctor.plain_text import worker_count
@@ -22,8 +24,8 @@ class Job:
     key: tuple[str, ...]
     workers: int
     capacities: tuple[float, ...] | None = None
-    nested: tuple[str, ...] = ()
-    """Columns of the key that are fields of another column."""
+    computed: Mapping[str, str] = field(default_factory=dict)
+    """The code of key columns that the data lacks: fields of other columns, and expressions."""
 
     def __post_init__(self) -> None:
         require_whole("workers", self.workers, least=1, most=BUCKETS)
@@ -70,13 +72,13 @@ class Job:
 
     @property
     def _frame(self) -> str:
-        """The DataFrame; keys that are fields of other columns become columns first."""
-        added = (f".withColumn({_quoted(_flat(n))}, F.col({_quoted(n)}))" for n in self.nested)
+        """The DataFrame; keys that the data lacks become columns first."""
+        added = (f".withColumn({_quoted(_flat(n))}, {code})" for n, code in self.computed.items())
         return self.work.frame + "".join(added)
 
     @property
     def _keys(self) -> str:
-        names = (_flat(name) if name in self.nested else name for name in self.key)
+        names = (_flat(name) if name in self.computed else name for name in self.key)
         return ", ".join(map(_quoted, names))
 
 
@@ -85,4 +87,5 @@ def _quoted(name: str) -> str:
 
 
 def _flat(name: str) -> str:
-    return name.replace(".", "_")
+    """Return a name for a new column, without dots and brackets."""
+    return re.sub(r"\W+", "_", name).strip("_") or "key"

@@ -35,6 +35,8 @@ class OnPandas:
     exact_integers: bool = True
     """Whether integers beside a null stay integers, as in `mapInPandas`; in `applyInPandas` they
     become floating-point numbers."""
+    computed: tuple[str, ...] = ()
+    """The columns of the key that the rows of the user do not have; the function gets none."""
 
     def __call__(self, table: pa.Table) -> pa.Table:
         return self.table_of(self.of_frame(self.frame_of(table)))
@@ -46,7 +48,7 @@ class OnPandas:
     def frame_for_key(self, table: pa.Table, key: Sequence[str]) -> Any:
         """Return the same result as a DataFrame with any columns."""
         frame = self.frame_of(table)
-        return self.of_frame(frame, self.key_of(frame, key))
+        return self.of_frame(frame.drop(columns=list(self.computed)), self.key_of(frame, key))
 
     def key_of(self, frame: Any, key: Sequence[str]) -> Key:
         """Return the values of the key in the first row; nothing if the function gets no key."""

@@ -31,6 +31,7 @@ class Stopwatch:
     visible: tuple[str, ...]
     """The columns that the work reads."""
     keys: tuple[str, ...]
+    """The columns of the key that workers get; a key that sources compute stays there."""
     workers: int
     tasks: int = 1
     """Tasks of each worker; task number t belongs to worker t modulo `workers`."""
@@ -110,6 +111,8 @@ def _described(table: pa.Table, watch: Stopwatch) -> str:
     """
     buckets = pc.count_distinct(table[watch.bucket]).as_py()
     size = f"{table.num_rows:,} rows of {buckets:,} buckets"
+    if not watch.keys:
+        return size
     (rows,) = table.select(list(watch.keys)).combine_chunks().to_batches()
     try:
         groups = Groups.of(rows.columns)

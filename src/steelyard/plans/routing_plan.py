@@ -37,6 +37,8 @@ class RoutingPlan:
         counts: The counts per bucket that the plan was made for; None if they are unknown.
         fair: The share of the stream that each bin should get: equal, or proportional to
             capacities.
+        key: The key that the plan was made for, as text; None if it is unknown. Calls with another
+            key refuse the plan.
 
     >>> plan = RoutingPlan.from_cells(2, [[(0, WHOLE)], [(0, WHOLE // 4), (1, WHOLE)]])
     >>> plan.splits
@@ -51,6 +53,7 @@ class RoutingPlan:
     version: int = 0
     counts: Floats | None = field(default=None, repr=False)
     fair: Floats | None = field(default=None, repr=False)
+    key: tuple[str, ...] | None = field(default=None, repr=False)
 
     @classmethod
     def from_cells(cls, bins: int, cells: Sequence[Sequence[tuple[int, int]]]) -> Self:
@@ -233,14 +236,16 @@ class RoutingPlan:
     def fields(self) -> dict[str, Any]:
         """Return the plan as a dictionary for JSON.
 
-        A bucket with one cell is one number; others are lists [bin, end, bin, end, ...].
+        A bucket with one cell is one number; others are lists [bin, end, bin, end, ...]. A plan of
+        unknown key has no field `key`.
         """
-        return {
+        fields: dict[str, Any] = {
             "version": self.version,
             "bins": self.bins,
             "buckets": cells_to_json(self._cells),
             "shares": self.shares.tolist(),
         }
+        return fields if self.key is None else {**fields, "key": list(self.key)}
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -258,6 +263,15 @@ class RoutingPlan:
             buckets, bins, version = fields["buckets"], fields["bins"], fields["version"]
             cells = cells_from_json(bins, buckets)
             shares = np.array(fields["shares"], np.float64).reshape(bins)
-            return cls(bins, *cells, shares, int(version))
+            return cls(bins, *cells, shares, int(version), key=_key_from(fields.get("key")))
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"this is not the JSON of a routing plan: {error!r}") from error
+
+
+def _key_from(names: object) -> tuple[str, ...] | None:
+    """Return the key of a plan that was read from JSON."""
+    if names is None:
+        return None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"the key must be a list of texts, got {names!r}")
+    return tuple(names)

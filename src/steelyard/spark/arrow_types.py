@@ -19,6 +19,7 @@ from pyspark.sql.types import (
 )
 
 from steelyard.aggregators import Aggregator, Count
+from steelyard.spark.columns import shown, visible
 from steelyard.spark.versions.arrow import NOT_IN_ARROW, schema_in_arrow, spark_types
 
 
@@ -27,8 +28,8 @@ def arrow_schema(session: SparkSession, argument: str, schema: StructType) -> pa
     for field in schema.fields:
         if any(isinstance(part, NOT_IN_ARROW) for part in _parts(field.dataType)):
             raise ValueError(
-                f"{argument}: column {field.name!r} is {field.dataType.simpleString()}, which "
-                "Arrow cannot hold; leave it out, or cast it to another type first"
+                f"{argument}: column {shown(field.name)!r} is {field.dataType.simpleString()}, "
+                "which Arrow cannot hold; leave it out, or cast it to another type first"
             )
     uses_large = session.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false") == "true"
     return schema_in_arrow(schema, is_large=uses_large)
@@ -57,7 +58,8 @@ def aggregated_schema(
     for name, aggregator in reads.items():
         if name not in fields:
             raise ValueError(
-                f"{aggregator.name} needs the column {name!r}; there are {', '.join(fields)}"
+                f"{aggregator.name} needs the column {name!r}; there are "
+                f"{', '.join(visible(frame))}"
             )
     read = StructType([fields[name] for name in dict.fromkeys([*keys, *reads])])
     schema = arrow_schema(frame.sparkSession, "aggregate", read)
@@ -65,7 +67,9 @@ def aggregated_schema(
     for name in keys:
         if isinstance(fields[name].dataType, UserDefinedType):
             found = fields[name].dataType.typeName()
-            raise ValueError(f"key: column {name!r} has the user-defined type {found}; cast it")  # noqa: TRY004
+            raise ValueError(  # noqa: TRY004
+                f"key: column {shown(name)!r} has the user-defined type {found}; cast it"
+            )
     for aggregator in aggregators:
         for name in () if isinstance(aggregator, Count) else aggregator.columns:
             _require_equal(aggregator, fields[name], arrives[name])

@@ -18,13 +18,12 @@ from steelyard.spark.columns import (
     HIDDEN,
     Key,
     require_frame,
-    require_key,
     require_names,
 )
 from steelyard.spark.native_routing import bin_of
 from steelyard.spark.observed_counts import Observed
 from steelyard.spark.repartitioning import bucket_counts, warn_of_equal_rows
-from steelyard.spark.retries.repeated import repeated
+from steelyard.spark.resolved_columns import ResolvedColumns, require_key_parts
 from steelyard.spark.routing import planner_of, require_routing
 from steelyard.spark.salts import Salts
 from steelyard.spark.versions.partitions import to_partitions
@@ -65,14 +64,14 @@ class Balancer:
     computed there: pass `salt`, or hot keys stay whole.
 
     Args:
-        key: The columns of the key.
+        key: The columns of the key, as in `steelyard.plan`.
         workers: The number of partitions.
         capacities: Relative sizes of the partitions; equal by default.
         salt: The columns that distinguish rows of one key, as in `steelyard.repartition`.
         routing: The settings of the balancing.
 
     Raises:
-        TypeError: `key` or `salt` are not column names, or `routing` is not a `Balance`.
+        TypeError: `key` or `salt` has a wrong type, or `routing` is not a `Balance`.
         ValueError: A setting is out of range.
 
     >>> balancer = Balancer("page", workers=4)
@@ -90,19 +89,19 @@ class Balancer:
 
     def __init__(
         self,
-        *key: str,
+        *key: str | Column,
         workers: int,
         capacities: Sequence[float] | None = None,
         salt: Sequence[str] | None = None,
         routing: Balance = Balance(),  # noqa: B008  # frozen
     ) -> None:
-        require_names("key", key)
+        require_key_parts("key", key)
         if salt is not None:
             require_names("salt", salt)
         require_whole("workers", workers, least=1)
         require_routing(routing, ["balance"])
         self._planner = planner_of(routing, workers, capacities)
-        self._key = Key(key, self._planner.buckets)
+        self._key = key
         self._salt = None if salt is None else tuple(salt)
         self._sample = routing.sample
         self._has_counted = self._has_warned = False
@@ -128,37 +127,37 @@ class Balancer:
                 "batch must be a micro-batch, got a streaming DataFrame; call repartition in the "
                 "function that you pass to foreachBatch"
             )
-        require_key(batch, "key", self._key.names)
-        salts = Salts.of(batch, self._salt, self._key.names, repeated(batch))
+        found = ResolvedColumns.of(batch, self._key, salt=self._salt)
+        key, salts = found.computed_key(self._planner.buckets), found.salts()
         if self._has_counted:
             self._learn()
             counted = Observed()
             # A separate column, because Spark does not compile a hash inside this aggregate.
-            seen = batch.withColumn(_BUCKET, self._key.bucket())
-            seen = seen.observe(counted.observation, _count_by_bucket(self._key.buckets))
+            seen = batch.withColumn(_BUCKET, key.bucket())
+            seen = seen.observe(counted.observation, _count_by_bucket(key.buckets))
             self._last = counted, seen
             seen = seen.drop(_BUCKET)
         else:
-            self._count(batch, salts)
+            self._count(batch, key, salts)
             seen = batch
         if not self._has_warned:
             self._has_warned = salts.warn_if_missing(self.plan, stacklevel=2)
         plan = salts.fit(self.plan)
-        destination = bin_of(plan, self._key.bucket(), salts.column())
+        destination = bin_of(plan, key.bucket(), salts.column())
         return to_partitions(seen, plan.bins, destination)
 
-    def _count(self, batch: DataFrame, salts: Salts) -> None:
+    def _count(self, batch: DataFrame, key: Key, salts: Salts) -> None:
         """Count the batch in a separate pass, and warn if equal rows cannot be split."""
-        counts = bucket_counts(batch, self._key, sample=self._sample)
+        counts = bucket_counts(batch, key, sample=self._sample)
         if counts.any():
             plan = salts.fit(self._planner.update(counts))
             self._has_counted = True
-            warn_of_equal_rows(batch, plan, self._key.bucket(), salts)
+            warn_of_equal_rows(batch, plan, key.bucket(), salts)
 
     def _learn(self) -> None:
         """Update the plan if counts of the last batch have arrived."""
         last, self._last = self._last, None
-        counts = None if last is None else _counts_of(*last, self._key)
+        counts = None if last is None else _counts_of(*last, self._planner.buckets)
         if counts is not None and counts.any():
             self._planner.update(counts)
 
@@ -177,12 +176,12 @@ def _count_by_bucket(buckets: int) -> Column:
     return F.count_min_sketch(F.col(_BUCKET), error, F.lit(0.4), F.lit(_SEED)).alias("counts")
 
 
-def _counts_of(counted: Observed, frame: DataFrame, key: Key) -> NDArray[np.float64] | None:
+def _counts_of(counted: Observed, frame: DataFrame, buckets: int) -> NDArray[np.float64] | None:
     """Return the counts of the first action on the frame; None if they do not arrive in time."""
     seen = counted.within(_PATIENCE) or counted.close(frame)
     if seen is None:
         return None
-    return _decoded(bytes(seen["counts"]), key.buckets)
+    return _decoded(bytes(seen["counts"]), buckets)
 
 
 def _decoded(sketch: bytes, buckets: int) -> NDArray[np.float64]:

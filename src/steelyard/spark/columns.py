@@ -4,8 +4,9 @@ Column names enter; Spark expressions leave: the bucket of a key, the salt of a 
 `steelyard.hashing` computes the same numbers.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -63,14 +64,19 @@ def require_key(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
     """Refuse a key that the frame does not have, or whose equal values may have unequal hashes."""
     require_distinct_names(frame)
     require_columns(frame, argument, names)
-    require_hashes(frame, argument, names)
     for name in names:
-        kind = frame.schema[name].dataType.simpleString()
-        if " collate " in kind:
-            raise ValueError(
-                f"{argument}: column {name!r} is {kind}, whose equal values may have different "
-                "hashes; normalize the text, for example with lower, and cast it to string"
-            )
+        require_key_type(argument, name, frame.schema[name].dataType)
+
+
+def require_key_type(argument: str, name: str, kind: DataType) -> None:
+    """Refuse a type that cannot be hashed, or whose equal values may have unequal hashes."""
+    require_hash(argument, name, kind)
+    found = kind.simpleString()
+    if " collate " in found:
+        raise ValueError(
+            f"{argument}: column {name!r} is {found}, whose equal values may have different "
+            "hashes; normalize the text, for example with lower, and cast it to string"
+        )
 
 
 def require_distinct_names(frame: DataFrame) -> None:
@@ -91,11 +97,15 @@ def require_distinct_names(frame: DataFrame) -> None:
 def require_hashes(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
     """Refuse columns that cannot be hashed."""
     for name in names:
-        kind = frame.schema[name].dataType
-        if not _can_be_hashed(kind):
-            raise ValueError(
-                f"{argument}: column {name!r} is {kind.simpleString()}, which Spark cannot hash"
-            )
+        require_hash(argument, shown(name), frame.schema[name].dataType)
+
+
+def require_hash(argument: str, name: str, kind: DataType) -> None:
+    """Refuse a type that cannot be hashed."""
+    if not _can_be_hashed(kind):
+        raise ValueError(
+            f"{argument}: column {name!r} is {kind.simpleString()}, which Spark cannot hash"
+        )
 
 
 def require_weight(frame: DataFrame, weight: str | None) -> None:
@@ -106,7 +116,31 @@ def require_weight(frame: DataFrame, weight: str | None) -> None:
     kind = frame.schema[weight].dataType
     if not isinstance(kind, NumericType):
         found = kind.simpleString()
-        raise ValueError(f"weight: column {weight!r} must hold numbers, got {found}")  # noqa: TRY004
+        raise ValueError(f"weight: column {shown(weight)!r} must hold numbers, got {found}")  # noqa: TRY004
+
+
+def hidden(argument: str, name: str) -> str:
+    """Return the name of a temporary column for a value that the user writes.
+
+    >>> hidden("weight", "visit.ms"), shown(hidden("weight", "visit.ms")), shown("ms")
+    ('__steelyard_weight:visit.ms', 'visit.ms', 'ms')
+    """
+    return f"{HIDDEN}{argument}:{name}"
+
+
+def shown(name: str) -> str:
+    """Return the name under which the user knows a column, which may be a temporary one."""
+    return name.partition(":")[2] if name.startswith(HIDDEN) else name
+
+
+def visible_schema(frame: DataFrame) -> StructType:
+    """Return the schema of the columns of the user."""
+    return StructType([field for field in frame.schema.fields if field.name in visible(frame)])
+
+
+def visible(frame: DataFrame) -> list[str]:
+    """Return the columns of the user: those that are not temporary."""
+    return [name for name in frame.columns if not name.startswith(HIDDEN)]
 
 
 def named(name: str) -> Column:
@@ -126,18 +160,37 @@ def seconds_of(frame: DataFrame, name: str) -> Column | None:
 
 @dataclass(frozen=True)
 class Key:
-    """The key columns of a frame and the number of buckets that their hashes fall into."""
+    """The key columns of a frame and the number of buckets that their hashes fall into.
+
+    Args:
+        names: The columns of the key.
+        buckets: The number of buckets.
+        results: The names of the key columns in results; the names of the columns by default.
+        computed: The expressions of columns that the frame lacks, by their names.
+    """
 
     names: tuple[str, ...]
     buckets: int
+    results: tuple[str, ...] = field(default=(), repr=False)
+    computed: Mapping[str, Column] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """The names of the key columns in results, as `DataFrame.groupBy` gives them."""
+        return self.results or self.names
 
     def hashed(self) -> Column:
         """Return the hash of a row's key, as a signed long."""
-        return F.xxhash64(*map(named, self.names))
+        return F.xxhash64(*columns_of(self.names, self.computed))
 
     def bucket(self) -> Column:
         """Return the bucket of a row's key."""
         return F.pmod(self.hashed(), F.lit(self.buckets)).cast("int")
+
+
+def columns_of(names: Sequence[str], computed: Mapping[str, Column]) -> list[Column]:
+    """Return the columns of these names; some may be computed from other columns."""
+    return [computed[name] if name in computed else named(name) for name in names]
 
 
 def salt_columns(frame: DataFrame, salt: Sequence[str] | None, key: Sequence[str]) -> list[str]:
@@ -149,17 +202,21 @@ def salt_columns(frame: DataFrame, salt: Sequence[str] | None, key: Sequence[str
         require_columns(frame, "salt", salt)
         require_hashes(frame, "salt", salt)
         return list(salt)
-    found = [field.name for field in frame.schema.fields if _can_be_hashed(field.dataType)]
+    found = [name for name in visible(frame) if _can_be_hashed(frame.schema[name].dataType)]
     return [name for name in found if name not in key] or found
 
 
-def salt_of(names: Sequence[str]) -> Column:
+def salt_of(names: Sequence[str], computed: Mapping[str, Column] = MappingProxyType({})) -> Column:
     """Return a number that depends only on a row's content, so that a task retry repeats it.
 
     The high half of the salt selects a cell; a bucket comes from the low bits of a hash. The two
     are independent even where both use the same columns. Without columns the salt is constant.
+
+    Args:
+        names: The salt columns.
+        computed: The expressions of columns that the frame lacks, by their names.
     """
-    return F.xxhash64(*map(named, names)) if names else F.lit(0).cast("long")
+    return F.xxhash64(*columns_of(names, computed)) if names else F.lit(0).cast("long")
 
 
 def _can_be_hashed(kind: DataType) -> bool:

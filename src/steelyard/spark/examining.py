@@ -4,7 +4,7 @@ A frame and its key enter; the counts that `steelyard.doctor` needs leave: the n
 each number of rows, the hottest keys, and the rows of each bucket and of each Spark partition.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DateType, StringType, StructType
+from pyspark.sql.types import DateType, StringType
 
 from steelyard.doctor.diagnosis import diagnose
 from steelyard.doctor.examination import Examination
@@ -22,7 +22,8 @@ from steelyard.doctor.periods import OverTime, over_time
 from steelyard.doctor.strategies import STRATEGIES
 from steelyard.doctor.work import KindOfWork
 from steelyard.reported_keys import ReportedKeys
-from steelyard.spark.columns import HIDDEN, Key, named, require_frame, require_key, seconds_of
+from steelyard.spark.columns import HIDDEN, Key, named, require_frame, seconds_of
+from steelyard.spark.resolved_columns import ResolvedColumns, column_code, column_named
 from steelyard.spark.versions.arrow import to_arrow
 from steelyard.spark.versions.interfaces import tried_cast
 
@@ -42,7 +43,7 @@ _LONGEST_TEXT = 1000
 
 def examine(
     frame: DataFrame,
-    key: str | Sequence[str],
+    key: str | Column | Sequence[str | Column],
     workers: int,
     *,
     capacities: Sequence[float] | None = None,
@@ -60,7 +61,8 @@ def examine(
 
     Args:
         frame: The rows; not a stream.
-        key: A column, or several; a field of a struct column is written `user.id`.
+        key: A column, or several: names, fields such as "user.id", or deterministic expressions
+            such as `F.lower("page")`.
         workers: The number of tasks that share the work.
         capacities: The speed of each worker, if they differ.
         work: The kind of work on the rows of a key: python, aggregate, join, write or stream.
@@ -75,7 +77,7 @@ def examine(
         The numbers, with `describe()` for people and `to_json()` for programs.
 
     Raises:
-        TypeError: `frame` is not a Spark DataFrame, or a column name is not a string.
+        TypeError: `frame` is not a Spark DataFrame, or `key` or `time` has a wrong type.
         ValueError: The frame, a column or a setting cannot be examined.
 
     >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
@@ -86,9 +88,9 @@ def examine(
     'sy.group_by(df, "page", workers=8).map_arrow(function, schema)'
     """
     reported = ReportedKeys.of(report_keys)
-    fields = _fields(frame, (key,) if isinstance(key, str) else tuple(key), time)
+    fields = _fields(frame, (key,) if isinstance(key, str | Column) else tuple(key), time)
     speeds = None if capacities is None else tuple(map(float, capacities))
-    job = Job(KindOfWork.named(work), fields.key, workers, speeds, fields.nested)
+    job = Job(KindOfWork.named(work), fields.key, workers, speeds, fields.code)
     watch("counting")
     counts = key_counts(fields.flat, fields.key, workers).named_by(reported.shown_columns)
     drift = None
@@ -169,52 +171,39 @@ def _texts(names: tuple[str, ...]) -> Column:
 
 @dataclass(frozen=True)
 class _Fields:
-    """A frame of the key columns and the time in seconds; nested fields are top-level columns."""
+    """A frame of the key columns and the time in seconds; the key columns have their texts."""
 
     flat: DataFrame
     key: tuple[str, ...]
-    nested: tuple[str, ...]
+    code: Mapping[str, str]
+    """The code of key columns that the frame of the user lacks."""
 
 
-def _fields(frame: DataFrame, key: tuple[str, ...], time: str | None) -> _Fields:
+def _fields(frame: DataFrame, key: tuple[str | Column, ...], time: str | None) -> _Fields:
     require_frame("frame", frame)
     if frame.isStreaming:
         raise ValueError(
             "frame is a stream, which has no end; examine the files or the topic that it reads"
         )
-    if not key:
-        raise ValueError("key needs at least one column, got none")
-    if len(set(key)) < len(key):
-        raise ValueError(f"key: a column is named twice in {', '.join(key)}")
-    chosen = [_column(frame, "key", name).alias(name) for name in key]
-    nested = tuple(name for name in key if name not in frame.columns)
-    flat = frame.select(*chosen)
-    require_key(flat, "key", key)
+    found = ResolvedColumns.of(frame, key)
+    names = found.texts or found.results
+    if len({name.lower() for name in names}) < len(names):
+        raise ValueError(f"key: a column is named twice in {', '.join(names)}")
+    renamed = zip(found.key, names, strict=True)
+    chosen = [named(column).alias(name) for column, name in renamed]
+    flat = found.wide.select(*chosen)
+    code = {
+        name: column_code(found, column)
+        for column, name in zip(found.key, names, strict=True)
+        if column in found.computed
+    }
     if time is not None:
-        alone = frame.select(_column(frame, "time", time).alias(_TIME))
-        flat = frame.select(*chosen, _column(frame, "time", time).alias(_TIME))
+        if not isinstance(time, str):
+            raise TypeError(f"time must be column names, got {time!r}")
+        alone = frame.select(column_named(frame, "time", time).alias(_TIME))
+        flat = found.wide.select(*chosen, column_named(frame, "time", time).alias(_TIME))
         flat = flat.withColumn(_TIME, _seconds(alone, time))
-    return _Fields(flat, key, nested)
-
-
-def _column(frame: DataFrame, argument: str, name: str) -> Column:
-    """Return a column of the frame, or a field of a struct column, as in `user.id`."""
-    if not isinstance(name, str):
-        raise TypeError(f"{argument} must be column names, got {name!r}")
-    if name in frame.columns:
-        return named(name)
-    kind, path = frame.schema, name.split(".")
-    for place, part in enumerate(path):
-        if part not in kind.fieldNames():
-            break
-        inner = kind[part].dataType
-        if place == len(path) - 1:
-            return F.col(".".join("`" + step.replace("`", "``") + "`" for step in path))
-        if not isinstance(inner, StructType):
-            break
-        kind = inner
-    known = ", ".join(frame.columns)
-    raise ValueError(f"{argument}: there is no column {name!r}; the columns are {known}")
+    return _Fields(flat, names, code)
 
 
 def _seconds(alone: DataFrame, time: str) -> Column:

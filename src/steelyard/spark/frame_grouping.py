@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -21,16 +21,17 @@ from steelyard.executor.worker import Add, Function, Map, Merge
 from steelyard.plans import Balance, Planner, RoutingPlan
 from steelyard.plans.task_sizes import capacities_of_tasks
 from steelyard.spark.arrow_types import aggregated_schema, arrow_schema, spark_schema
-from steelyard.spark.columns import Key, require_frame, require_key, require_weight
+from steelyard.spark.columns import Key, require_frame, visible, visible_schema
 from steelyard.spark.executor_packages import ALWAYS, WITH_PANDAS
 from steelyard.spark.key_functions import KeyFunctions, require_plain_key
 from steelyard.spark.packed_frame import BUCKET, PackedFrame
-from steelyard.spark.retries.repeated import repeated
+from steelyard.spark.resolved_columns import ResolvedColumns
 from steelyard.spark.routing import (
     Routing,
     balance_of,
     kind_of,
     planner_of,
+    require_key_of,
     require_not_decided,
     require_routing,
     require_workers_of,
@@ -43,7 +44,7 @@ from steelyard.validation import require_whole
 
 def group_by(
     frame: DataFrame,
-    *key: str,
+    *key: str | Column,
     workers: int,
     tasks_per_worker: int = 1,
     whole_light_keys: bool = False,
@@ -64,7 +65,8 @@ def group_by(
 
     Args:
         frame: The rows to group; it must not be a stream.
-        key: The columns of the key.
+        key: The columns of the key: names, fields such as "user.id", or deterministic expressions
+            such as `F.lower("page")`.
         workers: The number of workers.
         tasks_per_worker: The number of Spark tasks of each worker, each smaller than the one
             before. With more tasks, fast machines take more work than slow ones; every task costs
@@ -99,8 +101,7 @@ def group_by(
     require_frame("frame", frame)
     if frame.isStreaming:
         raise ValueError("frame is a stream; use sy.group_stream(stream, ...)")
-    require_key(frame, "key", key)
-    require_weight(frame, weight)
+    found = ResolvedColumns.of(frame, key, weight=weight, salt=salt)
     require_routing(routing, ["balance", "plan", "scheme"])
     require_not_decided(
         routing,
@@ -115,22 +116,23 @@ def group_by(
     planner_of(balance, workers * tasks_per_worker, sizes)
     if isinstance(routing, RoutingPlan):
         require_workers_of(routing, workers, tasks_per_worker)
-    repeats = repeated(frame)
-    in_order = repeats.in_order_by([*key, *([] if weight is None else [weight])])
-    if kind_of(routing) == "scheme" and not in_order:
+        require_key_of(routing, found.texts)
+    if kind_of(routing) == "scheme" and not found.in_order:
         raise ValueError(
             "routing: a Scheme depends on the order of messages, and only rows that are read "
             "directly from files keep their order in a task retry; use a plan, or write the rows "
             "to files first"
         )
     return GroupedFrame(
-        frame=frame,
-        key=Key(key, routing.buckets if isinstance(routing, RoutingPlan) else balance.buckets),
+        frame=found.wide,
+        key=found.hashed_key(
+            routing.buckets if isinstance(routing, RoutingPlan) else balance.buckets
+        ),
         bins=workers * tasks_per_worker,
         routing=routing,
-        salts=Salts.of(frame, salt, key, repeats),
-        in_order=in_order,
-        weight=weight,
+        salts=found.salts(),
+        in_order=found.in_order,
+        weight=found.weight,
         capacities=sizes,
         whole_light_keys=whole_light_keys,
     )
@@ -141,7 +143,7 @@ class GroupedFrame(PackedFrame):
     """A frame that is grouped by a key; its methods define the work of the workers.
 
     Args:
-        frame: The rows.
+        frame: The rows, with temporary columns for a key or a weight that is computed.
         key: The key and its buckets.
         bins: The number of Spark tasks of all workers.
         routing: The settings of the balancing, a plan or a scheme.
@@ -272,7 +274,9 @@ class GroupedFrame(PackedFrame):
         [Row(page='hot', mean=249.5)]
         """
         given = self._promised("apply_in_pandas", function, schema)
-        functions = KeyFunctions.of(function, hot, merge, given, self._zone)
+        columns = visible(self.frame)
+        computed = tuple(name for name in self.key.names if name not in columns)
+        functions = KeyFunctions.of(function, hot, merge, given, self._zone, computed)
         require_plain_key(self.frame, self.key.names)
         if kind_of(self.routing) != "balance":
             raise ValueError(
@@ -280,7 +284,8 @@ class GroupedFrame(PackedFrame):
                 f"pass a Balance, not a {type(self.routing).__name__}"
             )
         work = functions.work(self.key.names, BUCKET, self.key.buckets)
-        blocks = self._exchanged(self.frame.columns, self._hot_keys.bucket(), only_hot_split=True)
+        columns = [*columns, *computed]
+        blocks = self._exchanged(columns, self._hot_keys.bucket(), only_hot_split=True)
         if functions.merge is None or not self._hot_keys.keys:
             return blocks.mapInArrow(shipped(work, WITH_PANDAS), schema)
         parts = blocks.mapInArrow(shipped(ApplyBeforeMerge(work, self.bins), WITH_PANDAS), PARTS)
@@ -297,7 +302,7 @@ class GroupedFrame(PackedFrame):
         if not callable(function):
             raise TypeError(f"function must be callable, got {function!r}")
         session = self.frame.sparkSession
-        arrow_schema(session, call, self.frame.schema)
+        arrow_schema(session, call, visible_schema(self.frame))
         return arrow_schema(session, "schema", session.createDataFrame([], schema).schema)
 
     def _mapped(
@@ -308,10 +313,12 @@ class GroupedFrame(PackedFrame):
         modules: Sequence[str] = ALWAYS,
     ) -> DataFrame:
         work = Map(function, promised, all_at_once=self.whole_light_keys)
-        return self._exchanged(self.frame.columns).mapInArrow(shipped(work, modules), schema)
+        return self._exchanged(visible(self.frame)).mapInArrow(shipped(work, modules), schema)
 
     def aggregate(self, *aggregators: Aggregator) -> DataFrame:
         """Return one row for each key: the key columns, then one column for each aggregator.
+
+        The key columns have the names that `frame.groupBy` gives them.
 
         Workers keep partial states, which are then merged for each key. For aggregates that Spark
         can combine before a shuffle, such as a count or a sum, `frame.groupBy` is faster and as
@@ -349,7 +356,9 @@ class GroupedFrame(PackedFrame):
             shipped(Add(by_bucket, BUCKET, self.bins)), packing.SCHEMA
         )
         met = to_partitions(partials, self.bins, F.col("bin")).select("block")
-        return met.mapInArrow(shipped(Merge(by_bucket, BUCKET)), kinds)
+        made = met.mapInArrow(shipped(Merge(by_bucket, BUCKET)), kinds)
+        shown_as = [*self.key.result_names, *(field.name for field in results)]
+        return made if made.columns == shown_as else made.toDF(*shown_as)
 
     @property
     def hot_keys(self) -> list[Row]:

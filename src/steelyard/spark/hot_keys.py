@@ -55,8 +55,10 @@ class HotKeys:
             own = frame.where(key.bucket().isin(large)).groupBy(*map(named, key.names))
             sums = own.agg(amount_of(weight).alias(_AMOUNT)).withColumn(_HASH, key.hashed())
             # Keys with the same hash have the same destination, so their amounts are added.
+            pairs = zip(key.names, key.result_names, strict=True)
+            values = F.struct(*(named(name).alias(result) for name, result in pairs))
             together = sums.groupBy(_HASH).agg(
-                F.sum(_AMOUNT).alias(_AMOUNT), F.collect_list(F.struct(*map(named, key.names)))
+                F.sum(_AMOUNT).alias(_AMOUNT), F.collect_list(values)
             )
             found = together.where(F.col(_AMOUNT) > limit).orderBy(_HASH).collect()
         hashes = tuple(row[0] for row in found)

@@ -14,7 +14,7 @@ from steelyard.aggregators.layout import is_plain, plain_schema
 from steelyard.executor.key_worker import ApplyByKey
 from steelyard.executor.pandas_function import OnPandas, PandasFunction
 from steelyard.spark.arrow_types import arrow_schema
-from steelyard.spark.columns import named
+from steelyard.spark.columns import named, shown
 
 _CALL = "apply_in_pandas"
 
@@ -41,6 +41,7 @@ class KeyFunctions:
         merge: PandasFunction | None,
         schema: pa.Schema,
         zone: str,
+        computed: tuple[str, ...] = (),
     ) -> "KeyFunctions":
         """Check the functions of the user.
 
@@ -50,6 +51,7 @@ class KeyFunctions:
             merge: The function that merges the results for these parts, or None.
             schema: The schema of the results.
             zone: The time zone of the session.
+            computed: The columns of the key that are computed, and that no function gets.
 
         Returns:
             The functions.
@@ -60,7 +62,8 @@ class KeyFunctions:
 
         def checked(argument: str, of_user: PandasFunction) -> OnPandas:
             takes_key = _takes_key(argument, of_user)
-            return OnPandas(of_user, schema, zone, _CALL, argument, takes_key, exact_integers=False)
+            settings = schema, zone, _CALL, argument, takes_key
+            return OnPandas(of_user, *settings, exact_integers=False, computed=computed)
 
         light = checked("function", function)
         return cls(
@@ -95,6 +98,6 @@ def require_plain_key(frame: DataFrame, key: Sequence[str]) -> None:
         if not is_plain(field.type):
             kind = frame.schema[field.name].dataType.simpleString()
             raise ValueError(
-                f"key: column {field.name!r} is {kind}, but {_CALL} needs booleans, numbers, "
-                "strings, bytes or times; make a key of its parts"
+                f"key: column {shown(field.name)!r} is {kind}, but {_CALL} needs booleans, "
+                "numbers, strings, bytes or times; make a key of its parts"
             )

@@ -5,6 +5,7 @@ A frame and its key enter; the same rows leave, in partitions of equal weight.
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,14 @@ from steelyard.spark.columns import (
     Key,
     named,
     require_frame,
-    require_key,
     require_weight,
+    shown,
 )
 from steelyard.spark.native_routing import bin_of
-from steelyard.spark.retries.repeated import repeated
+from steelyard.spark.resolved_columns import ResolvedColumns
 from steelyard.spark.routing import (
     planner_of,
+    require_key_of,
     require_not_decided,
     require_routing,
     require_workers_of,
@@ -39,7 +41,7 @@ _CHECKED_ROWS = 20_000
 
 def plan(
     frame: DataFrame,
-    *key: str,
+    *key: str | Column,
     workers: int,
     capacities: Sequence[float] | None = None,
     weight: str | None = None,
@@ -53,14 +55,15 @@ def plan(
 
     Args:
         frame: The rows to plan for; it must not be a stream.
-        key: The columns of the key.
+        key: The columns of the key: names, fields such as "user.id", or deterministic expressions
+            such as `F.lower("page")`.
         workers: The number of workers, or of partitions.
         capacities: Relative speeds of the workers, if they are known; equal by default.
         weight: A numeric column, at least 0, with the weight of each row; 1 by default.
         routing: The settings of the balancing, such as `Balance(epsilon=0.1, sample=0.1)`.
 
     Returns:
-        The plan.
+        The plan. Calls with another key refuse it.
 
     Raises:
         TypeError: `frame` is not a Spark DataFrame, or an argument has a wrong type.
@@ -74,23 +77,23 @@ def plan(
     """
     require_whole("workers", workers, least=1)
     require_frame("frame", frame)
-    require_key(frame, "key", key)
+    found = ResolvedColumns.of(frame, key, weight=weight)
     require_routing(routing, ["balance"])
     _refuse_streams(
         frame, "plan", "plan the files that it reads, or use sy.group_stream(stream, ...)"
     )
     planner = planner_of(routing, workers, capacities)
-    buckets = Key(key, routing.buckets)
-    counts = bucket_counts(frame, buckets, weight=weight, sample=routing.sample)
+    buckets = found.hashed_key(routing.buckets)
+    counts = bucket_counts(found.wide, buckets, weight=found.weight, sample=routing.sample)
     if not counts.any():
         raise ValueError("there are no rows to plan for: the frame is empty, or all weights are 0")
-    return planner.update(counts)
+    return replace(planner.update(counts), key=found.texts)
 
 
 def repartition(
     frame: DataFrame,
     workers: int,
-    *key: str,
+    *key: str | Column,
     capacities: Sequence[float] | None = None,
     weight: str | None = None,
     salt: Sequence[str] | None = None,
@@ -112,7 +115,7 @@ def repartition(
     Args:
         frame: The rows to distribute; a stream only with a `RoutingPlan`.
         workers: The number of partitions.
-        key: The columns of the key.
+        key: The columns of the key, as in `plan`.
         capacities: Relative sizes of the partitions; equal by default.
         weight: A numeric column, at least 0, with the weight of each row; 1 by default.
         salt: The columns that distinguish rows of one key.
@@ -135,20 +138,24 @@ def repartition(
     """
     require_whole("workers", workers, least=1)
     require_frame("frame", frame)
-    require_key(frame, "key", key)
+    found = ResolvedColumns.of(frame, key, weight=weight, salt=salt)
     require_routing(routing, ["balance", "plan"])
     require_not_decided(routing, capacities=capacities, weight=weight)
-    salts = Salts.of(frame, salt, key, repeated(frame))
+    salts = found.salts()
     if isinstance(routing, RoutingPlan):
         require_workers_of(routing, workers)
+        require_key_of(routing, found.texts)
         planned = fitted(routing, salts)
     else:
         others = "use sy.group_stream(stream, ...), or sy.Balancer in foreachBatch"
         _refuse_streams(frame, "repartition without a plan", f"pass a plan, {others}")
         planner = planner_of(routing, workers, capacities)
-        planned = counted_plan(frame, key, planner, salts, weight=weight, sample=routing.sample)
+        planned = counted_plan(
+            found.wide, found.key, planner, salts, weight=found.weight, sample=routing.sample
+        )
     # An expression and not a column, because a column would be shuffled with every row.
-    destination = bin_of(planned, Key(key, planned.buckets).bucket(), salts.column())
+    key_of_row = found.computed_key(planned.buckets)
+    destination = bin_of(planned, key_of_row.bucket(), salts.column())
     return to_partitions(frame, workers, destination)
 
 
@@ -215,7 +222,7 @@ def bucket_counts(
     counts = np.zeros(key.buckets)
     counts[counted[bucket].to_numpy()] = counted[number].fill_null(0.0).to_numpy()
     if not (np.isfinite(counts) & (counts >= 0)).all():
-        raise ValueError(f"weight: column {weight!r} must hold numbers of at least 0")
+        raise ValueError(f"weight: column {shown(weight or '')!r} must hold numbers of at least 0")
     return counts
 
 
@@ -250,8 +257,9 @@ def warn_of_equal_rows(frame: DataFrame, plan: RoutingPlan, bucket: Column, salt
         largest = own["salt"].value_counts(normalize=True).iloc[0]
         widest = max(cell.weight for cell in plan.cells(int(number)))
         if len(own) >= ENOUGH and largest > widest:
+            compared = ", ".join(map(shown, salts.names))
             warnings.warn(
-                f"{largest:.0%} of the rows of a hot key are equal in {', '.join(salts.names)}, "
+                f"{largest:.0%} of the rows of a hot key are equal in {compared}, "
                 "and equal rows stay in one partition; name columns that differ with salt=",
                 stacklevel=4,
             )

@@ -76,6 +76,25 @@ def require_workers_of(plan: RoutingPlan, workers: int, tasks: int = 1) -> None:
     )
 
 
+def require_key_of(routing: object, key: Sequence[str] | None) -> None:
+    """Refuse a plan that was made for another key, because it would not balance this one.
+
+    A plan of unknown key is accepted. Spark may ignore the case of names, so case does not matter.
+    """
+    made_for = routing.key if isinstance(routing, RoutingPlan) else None
+    if made_for is None or key is None or _folded(made_for) == _folded(key):
+        return
+    before, now = (", ".join(map(repr, names)) for names in (made_for, key))
+    raise ValueError(
+        f"routing: the plan was made for the key {before}, not for {now}; make a plan for this key "
+        "with sy.plan"
+    )
+
+
+def _folded(names: Sequence[str]) -> list[str]:
+    return [name.lower() for name in names]
+
+
 def require_not_decided(routing: object, **given: object) -> None:
     """Refuse settings of the balancing together with a plan or a scheme, which ignore them."""
     if isinstance(routing, Balance):

@@ -6,13 +6,13 @@ rows would arrive twice, and others never.
 """
 
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
 
 from steelyard.plans import RoutingPlan
-from steelyard.spark.columns import salt_columns, salt_of
+from steelyard.spark.columns import salt_columns, salt_of, shown
 from steelyard.spark.retries.repeated import Repeated
 from steelyard.spark.retries.rows import Kind
 
@@ -27,6 +27,8 @@ class Salts:
     names: tuple[str, ...]
     missing: str = ""
     """The reason why there are no such columns."""
+    computed: Mapping[str, Column] = field(default_factory=dict, repr=False, compare=False)
+    """The expressions of columns that the frame lacks, by their names."""
 
     @classmethod
     def of(
@@ -60,7 +62,7 @@ class Salts:
 
     def column(self) -> Column:
         """Return a number that differs between rows; it is constant without salt columns."""
-        return salt_of(self.names)
+        return salt_of(self.names, self.computed)
 
     def fit(self, plan: RoutingPlan) -> RoutingPlan:
         """Return the plan; without salt columns, it does not split hot keys."""
@@ -101,7 +103,7 @@ def _refuse(argument: str, names: Iterable[str], repeated: Repeated, kinds: set[
         doubt = repeated.doubts.get(name)
         if doubt is not None and doubt.kind in kinds:
             raise ValueError(
-                f"{argument}: column {name!r} comes from {doubt.why}; its value may differ after a "
-                "task retry, and rows would be lost or duplicated: name other columns, or write "
-                "the frame to files first"
+                f"{argument}: column {shown(name)!r} comes from {doubt.why}; its value may differ "
+                "after a task retry, and rows would be lost or duplicated: name other columns, or "
+                "write the frame to files first"
             )

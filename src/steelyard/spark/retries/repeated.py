@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +17,14 @@ from pyspark.sql import DataFrame, SparkSession
 from steelyard.spark.retries.column_types import types_within
 from steelyard.spark.retries.lineage import Lineage
 from steelyard.spark.retries.plan_facts import PlanFacts, facts_of_frame, facts_of_query
-from steelyard.spark.retries.plan_text import CUT, Step, analyzed_plan, physical_plan
+from steelyard.spark.retries.plan_text import (
+    CUT,
+    Step,
+    analyzed_plan,
+    items_of,
+    lists_in,
+    physical_plan,
+)
 from steelyard.spark.retries.rows import Doubt, Rows
 
 _REPEATING = {
@@ -56,6 +63,13 @@ class Repeated:
     """The columns whose values may differ after a task retry, and why."""
     in_order: bool
     """True if a task retry gets the same rows in the same order."""
+    expressions: Mapping[str, str] = field(default_factory=dict)
+    """The columns that the last step computes, with the text of their expressions in the plan.
+
+    It has no column if the plan cannot be read.
+    """
+    numbers: Mapping[int, str] = field(default_factory=dict)
+    """The numbers of all columns in the plan."""
 
     def in_order_by(self, names: Iterable[str]) -> bool:
         """Return True if the rows keep their order and these columns are deterministic."""
@@ -77,7 +91,8 @@ def repeated(frame: DataFrame) -> Repeated:
     # This adds a step that shows the numbers of all columns; a range alone does not show them.
     planned = frame.select("*")
     text = _uncut(frame.sparkSession, partial(_explained, planned))
-    rows = _rows(text, planned)
+    facts = facts_of_frame(planned)
+    rows = _rows(text, planned, facts)
     if rows.ids is None or len(rows.ids) != len(frame.columns):
         doubt = rows.others or _UNREAD
         return Repeated(dict.fromkeys(frame.columns, doubt), in_order=False)
@@ -85,6 +100,8 @@ def repeated(frame: DataFrame) -> Repeated:
     return Repeated(
         {name: doubt for name, doubt in about if doubt is not None},
         rows.ordered and _keeps_order(text),
+        _computed(_read(text, facts)),
+        dict(zip(rows.ids, frame.columns, strict=True)),
     )
 
 
@@ -102,9 +119,17 @@ def repeats_its_order(frame: DataFrame) -> bool:
     return repeated(frame).in_order
 
 
-def _rows(text: str, frame: DataFrame) -> Rows:
+def _computed(plan: Step | None) -> dict[str, str]:
+    """Return the expressions of the step below the root, which passes all columns on."""
+    last = plan.children[0] if plan is not None and plan.children else None
+    lists = lists_in(last.text) if last is not None and last.name == "Project" else None
+    items = items_of(lists[0]) if lists and len(lists) == 1 else None
+    named = [item for item in items or () if item.is_named]
+    return {item.name: item.text.removesuffix(f" AS {item.name}") for item in named}
+
+
+def _rows(text: str, frame: DataFrame, facts: PlanFacts | None) -> Rows:
     """Return the rows of a frame, from the text of its plan."""
-    facts = facts_of_frame(frame)
     if facts is not None and facts.readable(text) is None:
         return Rows(None, others=_FORGED)
     plan = _read(text, facts)

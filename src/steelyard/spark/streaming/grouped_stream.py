@@ -26,6 +26,7 @@ from steelyard.executor.pandas_function import OnPandas, PandasFunction
 from steelyard.executor.period import Period
 from steelyard.executor.worker import Function, Map
 from steelyard.spark.arrow_types import aggregated_schema, arrow_schema
+from steelyard.spark.columns import shown, visible_schema
 from steelyard.spark.executor_packages import (
     ALWAYS,
     STATEFUL,
@@ -69,7 +70,7 @@ class GroupedStream:
 
     def __repr__(self) -> str:
         workers = self._source.workers
-        keys = ", ".join(map(repr, self._source.key.names))
+        keys = ", ".join(map(repr, self._source.key.result_names))
         return f"GroupedStream({keys}, workers={workers.count}, placement={workers.placement})"
 
     @property
@@ -169,12 +170,14 @@ class GroupedStream:
                 f"{call} keeps no state, so `window` and `period` have no meaning: leave them "
                 "out, or use aggregate"
             )
-        arrow_schema(source.session, call, source.frame.schema)
+        arrow_schema(source.session, call, visible_schema(source.frame))
         kinds = source.session.createDataFrame([], schema).schema
         return arrow_schema(source.session, "schema", kinds), kinds
 
     def aggregate(self, *aggregators: Aggregator) -> DataFrame:
         """Return the results of aggregators for every key: the key columns, then one column each.
+
+        The key columns have the names that `DataFrame.groupBy` gives them.
 
         With windows a column `window` comes first. Spark's own stateful aggregation merges counts,
         sums, means, minima and maxima, in any output mode. All other aggregators allow update mode
@@ -209,7 +212,7 @@ class GroupedStream:
         states = [state for a in aggregators for state in a.state(plain_schema(schema)).items()]
         return Definition(
             aggregators=tuple(map(described, aggregators)),
-            keys=tuple(f"{name} {kind.simpleString()}" for name, kind in keys),
+            keys=tuple(f"{shown(name)} {kind.simpleString()}" for name, kind in keys),
             window=None if source.window is None else str(source.window),
             placement="delegated" if source.workers.are_delegated else "pull",
             states=tuple(f"{name} {_type_name(kind)}" for name, kind in states),

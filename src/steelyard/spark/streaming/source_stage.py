@@ -36,6 +36,7 @@ class SourceStage:
     """The settings by which the sources of a stream send rows to workers."""
 
     frame: DataFrame = field(repr=False)
+    """The rows, with temporary columns for a key or a weight that is computed."""
     key: Key
     workers: StreamWorkers
     control: ControlStore | None

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 from functools import partial
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import TimestampType
 
 from steelyard.control.controller import Controller
@@ -13,24 +13,18 @@ from steelyard.control.store import ControlStore
 from steelyard.placements import Placement, Pull, StreamWorkers
 from steelyard.plans import Balance, RoutingPlan
 from steelyard.reported_keys import ReportedKeys
-from steelyard.spark.columns import (
-    Key,
-    require_columns,
-    require_frame,
-    require_key,
-    require_weight,
-)
-from steelyard.spark.retries.repeated import Repeated, repeated
+from steelyard.spark.columns import require_columns, require_frame
+from steelyard.spark.resolved_columns import ResolvedColumns
 from steelyard.spark.routing import (
     Routing,
     balance_of,
     kind_of,
     planner_of,
+    require_key_of,
     require_not_decided,
     require_routing,
     require_workers_of,
 )
-from steelyard.spark.salts import Salts
 from steelyard.spark.streaming.grouped_stream import GroupedStream
 from steelyard.spark.streaming.requirements import (
     period_of,
@@ -46,7 +40,7 @@ from steelyard.windows import Window
 
 def group_stream(
     stream: DataFrame,
-    *key: str,
+    *key: str | Column,
     workers: int,
     placement: Placement = Pull(),  # noqa: B008  # frozen
     control: str | os.PathLike[str] | None = None,
@@ -65,7 +59,7 @@ def group_stream(
 
     Args:
         stream: The rows to group, as `spark.readStream` reads them.
-        key: The columns of the key.
+        key: The columns of the key, as in `group_by`.
         workers: The number of workers.
         placement: `Pull()`: workers are tasks without state, and a free task slot takes the next
             one. `Delegated()`: workers stay on the executors that hold their state, and virtual
@@ -105,16 +99,17 @@ def group_stream(
     Row(page='hot', count=5000)
     """
     crew = StreamWorkers(workers, placement)
-    _require_stream(stream, key, weight, arrived)
+    _require_stream(stream)
+    found = ResolvedColumns.of(stream, key, weight=weight, salt=salt)
+    _require_arrived(stream, arrived)
     require_routing(routing, ["balance", "plan", "scheme"])
     require_not_decided(routing, weight=weight)
     balance = balance_of(routing)
     planner_of(balance, crew.virtual, crew.task_sizes)  # refuses settings without a plan
     _require_plan(routing, crew)
+    require_key_of(routing, found.texts)
     require_window(stream, window)
-    repeats = repeated(stream)
-    in_order = repeats.in_order_by([*key, *([] if weight is None else [weight])])
-    _require_order(routing, in_order=in_order, has_control=control is not None)
+    _require_order(routing, in_order=found.in_order, has_control=control is not None)
     period = period_of(placement, window)
     length = slot_length_of(slot)
     store = None if control is None else ControlStore(control)
@@ -140,14 +135,14 @@ def group_stream(
         foresees=kind_of(routing) != "scheme" and weight is None,
     )
     source = SourceStage(
-        frame=stream,
-        key=Key(key, buckets),
+        frame=found.wide,
+        key=found.hashed_key(buckets),
         workers=crew,
         control=store,
         routing=routing,
-        salts=_salts(stream, salt, key, repeats, routing, in_order=in_order),
-        in_order=in_order,
-        weight=weight,
+        salts=_salts(found, routing),
+        in_order=found.in_order,
+        weight=found.weight,
         arrived=arrived or ("timestamp" if _is_kafka(stream) else None),
         window=window,
         reported=ReportedKeys.of(balance.report_keys),
@@ -156,9 +151,7 @@ def group_stream(
     return GroupedStream(source, period, make_controller)
 
 
-def _require_stream(
-    stream: DataFrame, key: Sequence[str], weight: str | None, arrived: str | None
-) -> None:
+def _require_stream(stream: DataFrame) -> None:
     require_frame("stream", stream)
     instead = (
         "; repartition micro-batches with sy.Balancer in foreachBatch, or group each of them with "
@@ -167,8 +160,9 @@ def _require_stream(
     require_streams(stream, instead)
     if not stream.isStreaming:
         raise ValueError("stream must be a streaming DataFrame; use sy.group_by for this one")
-    require_key(stream, "key", key)
-    require_weight(stream, weight)
+
+
+def _require_arrived(stream: DataFrame, arrived: str | None) -> None:
     if arrived is not None:
         require_columns(stream, "arrived", [arrived])
         require_time(stream, "arrived", arrived)
@@ -218,15 +212,7 @@ def _is_kafka(frame: DataFrame) -> bool:
     return is_timed and {"topic", "partition", "offset"} <= kinds.keys()
 
 
-def _salts(
-    frame: DataFrame,
-    salt: Sequence[str] | None,
-    key: Sequence[str],
-    repeats: Repeated,
-    routing: Routing,
-    *,
-    in_order: bool,
-) -> tuple[str, ...] | None:
+def _salts(found: ResolvedColumns, routing: Routing) -> tuple[str, ...] | None:
     """Return the columns that distinguish messages of a key; None: their position in the task.
 
     By default these are Kafka's partition and offset, which no two messages share. They are not
@@ -234,12 +220,13 @@ def _salts(
     """
     plan = routing if isinstance(routing, RoutingPlan) else None
     may_split = plan is None or bool(plan.splits)
-    salts = Salts.of(frame, salt, key, repeats)
-    if salt is None and _is_kafka(frame) and not {"partition", "offset"} & repeats.doubts.keys():
+    salts, frame, is_default = found.salts(), found.frame, found.salt is None
+    is_doubtful = {"partition", "offset"} & found.repeated.doubts.keys()
+    if is_default and _is_kafka(frame) and not is_doubtful:
         return ("partition", "offset")
-    if salt is None and in_order and plan is None:
+    if is_default and found.in_order and plan is None:
         return None
-    if salt is None and may_split and set(frame.columns) <= set(key):
+    if is_default and may_split and set(frame.columns) <= set(found.key):
         warnings.warn(
             "the messages of a key are equal, because the stream has no column but its key, and "
             "their positions cannot be used after a shuffle or with a RoutingPlan: a hot key is "

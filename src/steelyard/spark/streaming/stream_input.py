@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from steelyard.spark.failures import plain_failures
+from steelyard.spark.resolved_columns import of_command_line
 
 INPUTS = ("kafka", "parquet", "json", "text", "rate")
 """The kinds of sources."""
@@ -47,26 +48,15 @@ class StreamInput:
         if self.kind == "kafka" and not (self.servers and self.topic):
             raise ValueError("source kafka needs --servers and --topic")
 
-    def frame(self, spark: SparkSession, key: str) -> tuple[DataFrame, str]:
-        """Return the stream and the name of its key: a column, or a new one for an expression.
+    def frame(self, spark: SparkSession, key: str) -> tuple[DataFrame, str | Column]:
+        """Return the stream and its key: a name, or an expression that results call `key`.
 
-        The new column is `key`, or a longer name if the stream has such a column. Lines of text
-        have their words in `word`; messages of Kafka have text for a key and a value.
+        Lines of text have their words in `word`; messages of Kafka have text for a key and a value.
         """
         with plain_failures(f"source {self.kind}"):
             frame = self._read(spark)
-        if key in frame.columns:
-            return frame, key
-        name = "key"
-        while name in frame.columns:
-            name += "_"
-        try:
-            return frame.withColumn(name, F.expr(key)), name
-        except Exception as error:
-            known = ", ".join(frame.columns)
-            raise ValueError(
-                f"key: {key!r} is neither a column nor an expression; the columns are {known}"
-            ) from error
+        found = of_command_line(frame, key)
+        return frame, found if isinstance(found, str) else found.alias("key")
 
     def _read(self, spark: SparkSession) -> DataFrame:
         reader = spark.readStream.format(self.kind)

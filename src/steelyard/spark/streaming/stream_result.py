@@ -23,7 +23,7 @@ from steelyard.executor.stopwatch import Stopwatch
 from steelyard.executor.worker import Add, Map, Worker
 from steelyard.executor.worker_output import BLOCKS, REPORT
 from steelyard.spark.arrow_types import spark_schema
-from steelyard.spark.columns import named
+from steelyard.spark.columns import named, visible
 from steelyard.spark.streaming import worker_stage
 from steelyard.spark.streaming.hidden_columns import (
     ARRIVED,
@@ -50,7 +50,7 @@ class StreamResult:
 
     def mapped(self, work: Map, promised: pa.Schema, kinds: StructType) -> DataFrame:
         """Return the output of a function of the user."""
-        columns = self.source.frame.columns
+        columns = visible(self.source.frame)
         stopwatch = self._stopwatch(columns)
         if not self.source.workers.are_delegated:
             made = self._in_any_task(columns, work, promised, kinds)
@@ -116,7 +116,13 @@ class StreamResult:
 
     @property
     def _keys(self) -> list[StructField]:
-        return [self.source.frame.schema[name] for name in self.source.key.names]
+        """The key columns of the result; those of the stages before have their own names."""
+        key, schema = self.source.key, self.source.frame.schema
+        own = (schema[name] for name in key.names)
+        return [
+            StructField(result, field.dataType, field.nullable, field.metadata)
+            for result, field in zip(key.result_names, own, strict=True)
+        ]
 
     def _periodic(
         self, aggregation: Aggregation, columns: Sequence[str], shard: str | None
@@ -165,16 +171,11 @@ class StreamResult:
 
     def _stopwatch(self, columns: Sequence[str]) -> Stopwatch:
         workers = self.source.workers
+        keys = tuple(name for name in self.source.key.names if name in columns)
         arrived = ARRIVED if self.source.arrived is not None else None
         tasks = 1 if workers.are_delegated else workers.each
         return Stopwatch(
-            BUCKET,
-            arrived,
-            tuple(columns),
-            self.source.key.names,
-            workers.count,
-            tasks,
-            self.source.reported,
+            BUCKET, arrived, tuple(columns), keys, workers.count, tasks, self.source.reported
         )
 
 
