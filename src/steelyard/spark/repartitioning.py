@@ -148,7 +148,9 @@ def repartition(
         planner = planner_of(routing, workers, capacities)
         planned = counted_plan(frame, key, planner, salts, weight=weight, sample=routing.sample)
     # An expression and not a column, because a column would be shuffled with every row.
-    destination = bin_of(planned, Key(key, planned.buckets).bucket(), salts.column())
+    destination = bin_of(
+        frame.sparkSession, planned, Key(key, planned.buckets).bucket(), salts.column()
+    )
     return to_partitions(frame, workers, destination)
 
 
