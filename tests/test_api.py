@@ -17,7 +17,7 @@ MOST = 10
 UNDESCRIBED = 3
 """Up to this number of parameters, a docstring needs no `Args:`."""
 
-DISTRIBUTING = ("plan", "repartition", "group_by", "group_stream", "join", "Balancer")
+DISTRIBUTING = ("plan", "repartition", "balanced", "group_by", "group_stream", "join", "Balancer")
 """The calls that distribute rows."""
 
 RESULTS = {"doctor.Cost", "doctor.Examination", "doctor.Interval", "doctor.OverTime"}

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from steelyard.spark.balancer import Balancer
     from steelyard.spark.frame_grouping import group_by
     from steelyard.spark.joining import join
+    from steelyard.spark.lazy_balancing import balanced
     from steelyard.spark.repartitioning import plan, repartition
     from steelyard.spark.streaming.stream_grouping import group_stream
     from steelyard.windows import Window
@@ -71,6 +72,7 @@ __all__ = [
     "Variance",
     "Window",
     "__version__",
+    "balanced",
     "doctor",
     "group_by",
     "group_stream",
@@ -97,6 +99,7 @@ _HOMES = {
     "spark.balancer": "Balancer",
     "spark.frame_grouping": "group_by",
     "spark.joining": "join",
+    "spark.lazy_balancing": "balanced",
     "spark.repartitioning": "plan repartition",
     "spark.streaming.stream_grouping": "group_stream",
     "windows": "Window",

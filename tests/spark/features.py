@@ -73,6 +73,11 @@ def repartition(spark, folder):
     assert_balanced(sy.repartition(rows_of(spark), WORKERS, "page", routing=plan))
 
 
+@feature("`sy.balanced`", (4, 0))
+def balanced(spark, folder):
+    assert_balanced(rows_of(spark).transform(sy.balanced("page", workers=WORKERS, salt=["id"])))
+
+
 @feature("`sy.join`")
 def join(spark, folder):
     titles = spark.range(100).selectExpr(

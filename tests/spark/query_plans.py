@@ -5,11 +5,11 @@ import io
 import re
 
 
-def explained(frame):
-    """Return the physical plan; the final one, if it is adaptive."""
+def explained(frame, mode="simple"):
+    """Return the physical plan, or another text of EXPLAIN; the final one, if it is adaptive."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
-        frame.explain()
+        frame.explain(mode=mode)
     return text.getvalue().split("== Initial Plan ==")[0]
 
 

@@ -3,7 +3,6 @@
 import datetime
 import decimal
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -50,40 +49,6 @@ def test_native_routing_equals_the_route_of_the_plan(spark, counts, more, bins):
     routed = to_arrow(with_bin(frame, plan, Key(("key",), 32).bucket(), F.xxhash64("id")))
     expected = plan.route(buckets_of(hash_keys(routed["key"]), 32), hash_keys(routed["id"]))
     assert routed[BIN].to_pylist() == expected.tolist()
-
-
-@given(
-    counts=st.lists(st.integers(0, 10**9), min_size=16, max_size=16),
-    bins=st.integers(1, 16),
-    salts=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=50),
-)
-def test_the_lookup_tables_give_the_bins_of_route(counts, bins, salts):
-    """The lookup needs no more steps than the tables state."""
-    plan = Planner(bins, buckets=16).update(counts)
-    tables = plan.tables()
-    for bucket in range(16):
-        for salt in salts:
-            found = int(tables.first[bucket])
-            if found < 0:
-                place = salt >> 32
-                mark = place >> int(tables.guide_shifts[~found])
-                cell = int(tables.guide[tables.guide_starts[~found] + mark])
-                beyond = (~found << 32) + place
-                steps = sum(beyond >= tables.ends[cell + step] for step in range(tables.steps))
-                found = int(tables.bins[cell + steps])
-            (expected,) = plan.route(np.array([bucket]), np.array([salt], np.uint64))
-            assert found == expected
-
-
-def test_tables_stay_small_for_many_workers():
-    """A bucket with many cells does not enlarge the tables of buckets with two cells."""
-    counts = np.ones(8192)
-    counts[0] = 8192 * 3 / 7
-    plan = Planner(4000).update(counts)
-    tables = plan.tables()
-    assert len(plan.splits) > 500
-    assert tables.bins.size < tables.guide.size <= 8 * tables.bins.size
-    assert tables.steps <= 4
 
 
 @pytest.mark.parametrize(

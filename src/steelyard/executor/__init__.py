@@ -11,6 +11,7 @@ periodic_worker.py   keep partial states for a period, then send them on
 merging_worker.py    keep all partial states of some keys, and send the results that changed
 state_values.py      store partial states as values of Spark's state store
 worker_output.py     the rows and blocks that leave a worker of a stream, with a column for reports
+plan_from_counts.py  make a routing plan inside a query
 quick_tasks.py       make the next task in the same process start sooner
 task_context.py      the query, micro-batch and partition of a task: the only module that asks Spark
 

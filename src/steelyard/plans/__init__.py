@@ -5,6 +5,7 @@ planner.py        turns counts of messages by bucket into a plan
 routing_plan.py   for every bucket of keys, the virtual workers that get its messages
 cells.py          the parts of a bucket's messages, and their JSON form
 lookup.py         finds the bin of a bucket and a salt
+routing_table.py  a plan as one array, for a lookup outside of Python
 bucket_counts.py  checks counts of messages by bucket
 description.py    describes a plan in a few lines of text
 task_sizes.py     how many rows each task of a worker should get

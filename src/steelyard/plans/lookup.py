@@ -1,9 +1,8 @@
 """Find the bin of a message: by its bucket, and by its salt if the bucket is split.
 
-The cells of a plan enter; the bins of messages leave, or tables for a lookup elsewhere.
+The cells of a plan enter; the bins of messages leave.
 """
 
-from collections.abc import Iterable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,31 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.plans.cells import Cells
-
-
-class Tables(NamedTuple):
-    """A plan as arrays from which a bin is looked up without a search.
-
-    The rank of a split bucket is its position among the split buckets.
-    """
-
-    first: NDArray[np.int32]
-    """For each bucket its bin, or ~rank if the bucket is split."""
-    guide: NDArray[np.int32]
-    """The first cell that a salt may be in, at `guide_starts[rank]` + the leading bits of the
-    salt."""
-    guide_starts: NDArray[np.int32]
-    """For each rank the start of its part of the guide."""
-    guide_shifts: NDArray[np.int32]
-    """For each rank the number of a salt's high 32 bits that are not leading bits."""
-    ends: NDArray[np.int64]
-    """For each cell of a split bucket rank * 2^32 + its end, a number out of 2^32. Then follow
-    `steps` entries that are larger than any salt."""
-    bins: NDArray[np.int32]
-    """For each cell of a split bucket its bin."""
-    steps: int
-    """The number of cells after the guide's cell that a salt may be in. Of the `steps` ends from
-    the guide's cell on, each end that is not above the salt moves the salt one cell further."""
 
 
 class Lookup:
@@ -67,31 +41,6 @@ class Lookup:
             behind = behind[position[behind] >= ends.take(cell[behind])]
         return self._cells.bins_of.take(cell)
 
-    def tables(self) -> Tables:
-        """Return the plan as arrays, for a lookup in code that cannot call `route`."""
-        split, copies = self.split_buckets, self._cells.copies
-        if not split.size:
-            none = np.empty(0, np.int32)
-            return Tables(self._first, none, none, none, none.astype(np.int64), none, 0)
-        guide = self._guide
-        own = np.repeat(copies > 1, copies)  # cells of split buckets
-        number = np.cumsum(own) - 1
-        rank = np.repeat(np.arange(split.size), copies[split])
-        # The largest number of cells that begin within one part of the guide.
-        last = [self._cells_at(b, _marks(shift) + 2**shift - 1) for b, shift in guide.of(split)]
-        steps = int((np.concatenate(last) - guide.cells).max())
-        ends = (rank << 32) + self._cells.ends[own]
-        ends = np.append(ends, np.full(steps, 2**62))
-        return Tables(
-            self._first,
-            number[guide.cells].astype(np.int32),
-            guide.starts.astype(np.int32),
-            guide.shifts.astype(np.int32),
-            ends,
-            self._cells.bins_of[own],
-            steps,
-        )
-
     @cached_property
     def _guide(self) -> "_Guide":
         """The first cell that a salt may be in, by rank and the leading bits of the salt.
@@ -121,10 +70,6 @@ class _Guide(NamedTuple):
     cells: NDArray[np.int64]
     starts: NDArray[np.int64]
     shifts: NDArray[np.int64]
-
-    def of(self, split: NDArray[np.int64]) -> Iterable[tuple[int, int]]:
-        """Return each split bucket with its shift."""
-        return zip(split.tolist(), self.shifts.tolist(), strict=True)
 
 
 def _marks(shift: int) -> NDArray[np.int64]:

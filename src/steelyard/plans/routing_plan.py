@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from steelyard.plans.bucket_counts import Floats, checked_counts
 from steelyard.plans.cells import WHOLE, Cell, Cells, cells_from_json, cells_to_json
 from steelyard.plans.description import PlanDescription, describe
-from steelyard.plans.lookup import Lookup, Tables
+from steelyard.plans.lookup import Lookup
+from steelyard.plans.routing_table import RoutingTable, routing_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,9 +134,16 @@ class RoutingPlan:
         starts = owner.searchsorted(np.arange(self.buckets + 1))
         return starts.astype(np.int32), bins.astype(np.int32)
 
-    def tables(self) -> Tables:
-        """Return the plan as arrays, for a lookup in code that cannot call `route`."""
-        return self._lookup.tables()
+    def table(
+        self, labels: NDArray[np.integer] | None = None, steps: int | None = None
+    ) -> RoutingTable:
+        """Return the plan as one array, for a lookup in code that cannot call `route`.
+
+        `labels` are numbers in place of those of the bins; `steps` is a number of steps that is
+        enough for any plan with this number of bins.
+        """
+        numbers = np.arange(self.bins) if labels is None else labels
+        return routing_table(self._cells, numbers, steps)
 
     @cached_property
     def _lookup(self) -> Lookup:

@@ -143,7 +143,7 @@ class Balancer:
         if not self._has_warned:
             self._has_warned = salts.warn_if_missing(self.plan, stacklevel=2)
         plan = salts.fit(self.plan)
-        destination = bin_of(plan, key.bucket(), salts.column())
+        destination = bin_of(batch.sparkSession, plan, key.bucket(), salts.column())
         return to_partitions(seen, plan.bins, destination)
 
     def _count(self, batch: DataFrame, key: Key, salts: Salts) -> None:

@@ -5,45 +5,52 @@ for the same buckets and salts. A row that must meet all rows of its bucket is c
 of the bucket.
 """
 
-from functools import reduce
-from operator import add
-
-from pyspark.sql import Column, DataFrame
+import numpy as np
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from steelyard.plans import RoutingPlan
 from steelyard.spark.columns import HIDDEN, named
-from steelyard.spark.constant_arrays import constant_array
+from steelyard.spark.versions.printed_plans import unprinted_array
 
 BIN = f"{HIDDEN}bin"
 _BUCKET = f"{HIDDEN}bucket"
 
 
-def bin_of(plan: RoutingPlan, bucket: Column, salt: Column) -> Column:
+def bin_of(session: SparkSession, plan: RoutingPlan, bucket: Column, salt: Column) -> Column:
     """Return the bin of a row.
 
-    The bin of a whole bucket comes from a table. In a split bucket, the high half of the salt is a
-    position between 0 and 2^32. A guide table gives the first cell that may contain the position,
-    and a few steps lead to the cell that does.
+    Args:
+        session: The session of the rows.
+        plan: The routing plan.
+        bucket: The bucket of a row's key.
+        salt: A number that selects a cell of a split bucket.
     """
-    tables = plan.tables()
-    first = F.get(constant_array(tables.first), bucket)
-    if not tables.bins.size:
-        return first
-    rank = F.bitwise_not(first)
+    table = plan.table()
+    entries = unprinted_array(session, table.entries)
+    if not table.steps:
+        return F.get(entries, F.get(entries, bucket)).cast("int")
+    return bin_in(entries, F.get(entries, bucket), salt, shift=table.shift, steps=table.steps)
+
+
+def bin_in(entries: Column, entry: Column, salt: Column, *, shift: int, steps: int) -> Column:
+    """Return the bin of a row from the entries of a `RoutingTable`.
+
+    Args:
+        entries: The entries, an array of longs.
+        entry: The entry of the bucket of a row's key.
+        salt: A number that selects a cell of a split bucket.
+        shift: The shift of the table.
+        steps: The steps of the table.
+    """
     place = F.shiftrightunsigned(salt, 32)
-    shift = F.get(constant_array(tables.guide_shifts), rank)
-    mark = F.call_function("shiftright", place, shift).cast("int")
-    cell = F.get(
-        constant_array(tables.guide), F.get(constant_array(tables.guide_starts), rank) + mark
-    )
-    beyond = F.shiftleft(rank.cast("long"), 32) + place
-    ends = constant_array(tables.ends)
-    # Each step is one term that starts from the same cell. If each step used the result of the
-    # step before, the expression would double with every step.
-    steps = [(beyond >= F.get(ends, cell + step)).cast("int") for step in range(tables.steps)]
-    split = F.get(constant_array(tables.bins), reduce(add, steps, cell))
-    return F.when(first < 0, split).otherwise(first)
+    # Each step uses the step before once, because in `repartitionById` Spark computes every
+    # occurrence: it does not look for common parts of expressions that contain subqueries.
+    at = F.bitwise_not(entry) + F.shiftright(place, shift)
+    for _ in range(steps):
+        at = F.shiftright(F.get(entries, at) + place, 32)
+    # A negative index gives null, so that the salt is computed in split buckets only.
+    return F.coalesce(F.get(entries, entry), F.get(entries, at)).cast("int")
 
 
 def with_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column, salt: Column) -> DataFrame:
@@ -58,7 +65,7 @@ def with_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column, salt: Column) 
     Returns:
         The frame with one more column.
     """
-    return frame.withColumn(BIN, bin_of(plan, bucket, salt))
+    return frame.withColumn(BIN, bin_of(frame.sparkSession, plan, bucket, salt))
 
 
 def with_every_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column) -> DataFrame:
@@ -67,8 +74,10 @@ def with_every_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column) -> DataF
     Only rows of split buckets appear more than once.
     """
     starts, bins = plan.bins_by_bucket()
-    first = F.get(constant_array(starts), F.col(_BUCKET))
-    end = F.get(constant_array(starts), F.col(_BUCKET) + 1)
-    own = F.slice(constant_array(bins), first + 1, end - first)  # Spark counts from 1 here
+    # One array: the place at which the bins of each bucket begin, counted from 1, and the bins.
+    entries = np.concatenate([starts + starts.size + 1, bins]).astype(np.int32)
+    table = unprinted_array(frame.sparkSession, entries)
+    first = F.get(table, F.col(_BUCKET))
+    own = F.slice(table, first, F.get(table, F.col(_BUCKET) + 1) - first)
     columns = map(named, frame.columns)
     return frame.withColumn(_BUCKET, bucket).select(*columns, F.explode(own).alias(BIN))

@@ -154,8 +154,8 @@ def repartition(
             found.wide, found.key, planner, salts, weight=found.weight, sample=routing.sample
         )
     # An expression and not a column, because a column would be shuffled with every row.
-    key_of_row = found.computed_key(planned.buckets)
-    destination = bin_of(planned, key_of_row.bucket(), salts.column())
+    bucket = found.computed_key(planned.buckets).bucket()
+    destination = bin_of(frame.sparkSession, planned, bucket, salts.column())
     return to_partitions(frame, workers, destination)
 
 

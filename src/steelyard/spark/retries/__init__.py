@@ -16,4 +16,5 @@ combined_rows.py     handle steps with several inputs
 steps.py             map the name of a step to the function that handles it
 lineage.py           follow the columns of a plan, step by step, from its sources to its result
 repeated.py          report the doubtful columns of a frame, and whether its rows keep their order
+requests.py          prove that a frame of Spark Connect is deterministic, from its request alone
 """

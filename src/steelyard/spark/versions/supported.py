@@ -22,6 +22,9 @@ STREAMS_ON_CONNECT = (4, 1)
 CONNECT = (4, 0)
 """The first version with Spark Connect: that of Spark 3.5 has classes of its own for frames."""
 
+SUBQUERIES = (4, 0)
+"""The first version with `DataFrame.scalar`."""
+
 PARTITION_IDS = (4, 1)
 """The first version with `DataFrame.repartitionById`."""
 
@@ -71,7 +74,7 @@ def require_streams(stream: DataFrame, instead: str) -> None:
     Raises:
         ValueError: The version is too old.
     """
-    if _is_of_connect(stream):
+    if is_of_connect(stream):
         call = "sy.group_stream through Spark Connect"
         require_version(stream.sparkSession, STREAMS_ON_CONNECT, call, instead)
     else:
@@ -85,12 +88,13 @@ def require_connect(frame_or_master: object) -> None:
     >>> require_connect("local[2]")
     """
     is_address = isinstance(frame_or_master, str) and frame_or_master.startswith("sc://")
-    if (is_address or _is_of_connect(frame_or_master)) and parsed(pyspark.__version__) < CONNECT:
+    if (is_address or is_of_connect(frame_or_master)) and parsed(pyspark.__version__) < CONNECT:
         raise ValueError(_too_old("Spark Connect", CONNECT, pyspark.__version__))
 
 
-def _is_of_connect(frame: object) -> bool:
-    return type(frame).__module__.startswith("pyspark.sql.connect.")
+def is_of_connect(it: object) -> bool:
+    """Return True if a frame or a session is one of Spark Connect."""
+    return type(it).__module__.startswith("pyspark.sql.connect.")
 
 
 def _too_old(what: str, least: tuple[int, int], found: str) -> str:
