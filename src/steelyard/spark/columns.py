@@ -109,6 +109,13 @@ def require_weight(frame: DataFrame, weight: str | None) -> None:
         raise ValueError(f"weight: column {weight!r} must hold numbers, got {found}")  # noqa: TRY004
 
 
+def amount_of(weight: str | None) -> Column:
+    """Return an aggregate of rows: their number, or the sum of their weights."""
+    if weight is None:
+        return F.count(F.lit(1)).cast("double")
+    return F.sum(named(weight).cast("double"))  # a sum of longs or decimals may overflow
+
+
 def named(name: str) -> Column:
     """Return the column of this name, which may contain any characters."""
     return F.col("`" + name.replace("`", "``") + "`")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -30,7 +30,7 @@ from steelyard.spark.columns import (
     require_weight,
 )
 from steelyard.spark.executor_packages import ALWAYS
-from steelyard.spark.hot_keys import HotKeys
+from steelyard.spark.hot_keys import HotKeyRows, HotKeys
 from steelyard.spark.native_routing import BIN, with_bin
 from steelyard.spark.repartitioning import counted_plan, fitted, warn_of_equal_rows
 from steelyard.spark.retries.repeated import repeated
@@ -292,14 +292,18 @@ class GroupedFrame:
         return met.mapInArrow(shipped(Merge(by_bucket, _BUCKET)), kinds)
 
     @property
-    def hot_keys(self) -> list[Row]:
+    def hot_keys(self) -> HotKeyRows:
         """The keys that are too large for one task; the first access counts the rows.
+
+        The result is a sequence of rows, which a terminal or a notebook shows as a table.
 
         >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page")
         >>> group_by(rows, "page", workers=4, whole_light_keys=True).hot_keys
-        [Row(page='hot')]
+        1 hot key
+        page  of the rows
+        hot       50.00 %
         """
-        return list(self._hot_keys.keys)
+        return self._hot_keys.keys
 
     # Both need a counting pass, which runs once for all results.
 
