@@ -10,7 +10,17 @@ import numpy as np
 
 from steelyard.control.reports import LATENCY_BINS, latency_quantile
 from steelyard.key_text import shown_key
-from steelyard.showing import Bars, card, counted, paragraph, picture, table_as_html, table_as_text
+from steelyard.showing import (
+    OURS,
+    PLAIN,
+    Bars,
+    card,
+    counted,
+    paragraph,
+    picture,
+    table_as_html,
+    table_as_text,
+)
 
 _ACCEPTED: dict[Any, Any] = {
     int: int,
@@ -24,7 +34,7 @@ _LISTED = 10
 """The number of slots that the table of a history lists."""
 _KEY_WIDTH = 24
 """Most columns of a terminal for a hot key in this table."""
-_HEAD = ("slot", "messages", "busiest", "busy", "idle", "moves", "p99", "hottest key")
+_HEAD = ("slot", "messages", "largest", "busiest", "busy", "idle", "moves", "p99", "hottest key")
 _TEXTS = (_HEAD.index("hottest key"),)
 
 T = TypeVar("T")
@@ -164,14 +174,15 @@ def last_slot(lines: Sequence[str]) -> Slot | None:
 class History(list[Slot]):
     """Slots in the order of time, which show themselves as a table of the latest ones.
 
-    A column says how long the busiest worker was busy, divided by the mean of all workers.
+    The column `largest` has the messages of the worker with the most, and `busiest` the busy time
+    of the worker with the longest, each divided by the mean of all workers.
 
     >>> worker = WorkerSlot(0, 10, 1.0, 0.5, "busy", 100, 2, None, None)
     >>> hot = HotKeyShare("news", 0.5)
     >>> History([Slot(3, 7, 1.7e9, 2.0, 10, (worker,), (), (hot,), 1)])
     1 slot of 1 worker
-    slot  messages  busiest  busy  idle  moves  p99  hottest key
-       3        10     1.00     1     0      0    –  news 50 %
+    slot  messages  largest  busiest  busy  idle  moves  p99  hottest key
+       3        10     1.00     1.00     1     0      0    –  news 50 %
     """
 
     @overload
@@ -191,12 +202,13 @@ class History(list[Slot]):
         """Return the table for a notebook, with a picture of all slots."""
         if not self:
             return card("History", paragraph(self._heading))
-        loads = [1 + slot.imbalance for slot in self]
-        bars = Bars(f"busiest worker: {loads[-1]:.2f} times the mean in the last slot", loads)
+        busy, largest = [1 + slot.imbalance for slot in self], [_largest(slot) for slot in self]
+        times = Bars(f"longest busy time: {busy[-1]:.2f} in the last slot", busy, PLAIN, True)
+        loads = Bars(f"most messages: {largest[-1]:.2f}", largest, OURS)
         names = (f"slot {self[0].slot:,}", f"slot {self[-1].slot:,}")
         return card(
             f"History: {self._heading}",
-            picture([bars], names, 1.0, "all workers equally busy"),
+            picture([times, loads], names, 1.0, "mean of the workers"),
             table_as_html(_HEAD, self._rows, _TEXTS),
         )
 
@@ -219,6 +231,7 @@ def _row(slot: Slot) -> tuple[str, ...]:
     return (
         f"{slot.slot:,}",
         f"{slot.messages:,}",
+        f"{_largest(slot):.2f}",
         f"{1 + slot.imbalance:.2f}",
         f"{states.count('busy'):,}",
         f"{states.count('idle'):,}",
@@ -229,6 +242,12 @@ def _row(slot: Slot) -> tuple[str, ...]:
             for hot in slot.hot_keys[:1]
         ),
     )
+
+
+def _largest(slot: Slot) -> float:
+    """Return the messages of the worker with the most, divided by the mean."""
+    shares = [worker.share for worker in slot.workers]
+    return max(shares, default=0.0) * len(shares)
 
 
 def _length(seconds: float | None) -> str:
