@@ -139,9 +139,13 @@ def test_a_hot_key_by_weight_is_named(spark):
     frame = spark.range(0, 50_000, 1, 4).selectExpr(
         "if(id = 49999, 'heavy', concat('page ', id % 5000)) AS key",
         "if(id = 49999, 50000, 1) AS cost",
+        "if(id = 49999, 50000, null) AS rarely",
     )
     (hot,) = sy.plan(frame, "key", workers=4, weight="cost").describe().hot
     assert ("heavy",) == hot.keys[0].name
+    few = sy.Balance(buckets=64)
+    (hot,) = sy.plan(frame, "key", workers=4, weight="rarely", routing=few).describe().hot
+    assert [(("heavy",), 1.0)] == [(key.name, key.share) for key in hot.keys]
 
 
 def test_names_are_no_part_of_the_routing(spark):

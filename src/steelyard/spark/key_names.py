@@ -61,7 +61,8 @@ def _most_frequent(
 ) -> dict[int, tuple[BucketKey, ...]]:
     """Return the most frequent keys of each bucket."""
     bucket, amount, name = (f"{HIDDEN}{part}" for part in ("bucket", "amount", "name"))
-    by_key = rows.groupBy(*map(named, key.names)).agg(amount_of(weight).alias(amount))
+    known = F.coalesce(amount_of(weight), F.lit(0.0))  # null where all weights are null
+    by_key = rows.groupBy(*map(named, key.names)).agg(known.alias(amount))
     by_key = by_key.select(
         key.bucket().alias(bucket), amount, key_as_text(rows, key.names).alias(name)
     )
