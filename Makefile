@@ -170,6 +170,10 @@ screenshots: setup ## take the pictures of the dashboard for docs/images
 	@scripts/ensure-chromium > /dev/null
 	@$(BIN)/python scripts/screenshots docs/images
 
+.PHONY: notebook
+notebook: setup ## run examples/first_steps.ipynb, and store its outputs there and in docs/first-steps.md
+	@$(BIN)/python scripts/execute-notebook
+
 .PHONY: figures
 figures: setup ## draw the figures of the documentation
 	@$(BIN)/python scripts/flow_figure.py docs/images

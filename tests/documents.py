@@ -23,6 +23,8 @@ STREAMS = [
     "docs/apps/naive_bayes.md",
     "docs/apps/heavy_hitters.md",
 ]
+NOTEBOOKS = ["docs/first-steps.md"]
+"""Pages that are made from a notebook, which tests/spark/test_notebook.py runs."""
 
 
 def pages() -> list[str]:

@@ -97,7 +97,7 @@ def test_a_copy_is_independent():
     copy.give(0, 1)
     assert assignment != copy
     assert [0, 0, 1, 1] == assignment.owners.tolist()
-    assert "Assignment({0: 1, 1: 3})" == repr(copy)
+    assert "Assignment(2 workers, 4 virtual workers, 1 to 3 each)" == repr(copy)
 
 
 @pytest.mark.parametrize(

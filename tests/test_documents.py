@@ -21,6 +21,7 @@ import steelyard
 from steelyard.cli import app
 from tests.documents import (
     BATCH,
+    NOTEBOOKS,
     PLAIN,
     ROOT,
     STREAMS,
@@ -50,8 +51,8 @@ def test_python_without_spark_runs(page):
 
 
 def test_every_page_with_python_is_run():
-    """Each page with Python is in exactly one of the three lists."""
-    assert sorted(PLAIN + BATCH + STREAMS) == sorted(filter(python_blocks, pages()))
+    """Each page with Python is in exactly one of the four lists."""
+    assert sorted(PLAIN + BATCH + STREAMS + NOTEBOOKS) == sorted(filter(python_blocks, pages()))
 
 
 # Commands.

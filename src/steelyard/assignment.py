@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.showing import Bars, card, counted, paragraph, picture
 from steelyard.validation import require_whole
 
 
@@ -30,6 +31,8 @@ class Assignment:
     the caller passes, or the largest number so far plus one.
 
     >>> assignment = Assignment.equal(workers=2, each=3)
+    >>> assignment
+    Assignment(2 workers, 6 virtual workers, 3 each)
     >>> assignment.owned(1)
     [3, 4, 5]
     >>> assignment.give(giver=1, taker=0, count=2)
@@ -168,8 +171,26 @@ class Assignment:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        counts = {worker: len(virtuals) for worker, virtuals in self._owned.items()}
-        return f"Assignment({counts})"
+        return f"Assignment({self._described})"
+
+    def _repr_html_(self) -> str:
+        """Return a picture of the number of virtual workers of each worker, for a notebook."""
+        counts = [len(virtuals) for virtuals in self._owned.values()]
+        bars = Bars("virtual workers of each worker", counts)
+        names = (f"worker {self.workers[0]:,}", f"worker {self.workers[-1]:,}")
+        mean = self.virtual_workers / len(counts)
+        return card(
+            "Assignment", picture([bars], names, mean, f"mean: {mean:.1f}"),
+            paragraph(f"{self._described}."),
+        )  # fmt: skip
+
+    @property
+    def _described(self) -> str:
+        counts = [len(virtuals) for virtuals in self._owned.values()]
+        least, most = min(counts), max(counts)
+        each = f"{most:,} each" if least == most else f"{least:,} to {most:,} each"
+        workers = counted(len(counts), "worker")
+        return f"{workers}, {counted(self.virtual_workers, 'virtual worker')}, {each}"
 
 
 def _in_proportion(total: int, weights: Sequence[int]) -> list[int]:

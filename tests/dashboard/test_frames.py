@@ -12,6 +12,7 @@ from steelyard.control.history import HotKeyShare
 from steelyard.dashboard import tables, wording
 from steelyard.dashboard.frames import Timeline
 from steelyard.printable import printable
+from steelyard.showing import escaped
 from tests.dashboard.model import NASTY, histories, slot
 
 
@@ -176,8 +177,8 @@ def test_a_script_in_a_key_or_a_notice_is_text():
 @given(st.text(max_size=80))
 def test_any_text_on_the_page_is_shown_as_it_is(text):
     """A path, a state or a name changes no direction of text and closes no tag."""
-    assert wording.escaped(text).isprintable()
-    assert printable(text) == html.unescape(wording.escaped(text))
+    assert escaped(text).isprintable()
+    assert printable(text) == html.unescape(escaped(text))
     assert Tags(tables.waiting("x")).tags == Tags(tables.waiting(text)).tags
 
 

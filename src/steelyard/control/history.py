@@ -4,12 +4,24 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Self, TypeVar
+from typing import Any, Self, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
 from steelyard.control.low_load import is_low_load
 from steelyard.control.reports import LATENCY_BINS, latency_quantile
+from steelyard.key_text import shown_key
+from steelyard.showing import (
+    OURS,
+    PLAIN,
+    Bars,
+    card,
+    counted,
+    paragraph,
+    picture,
+    table_as_html,
+    table_as_text,
+)
 
 _ACCEPTED: dict[Any, Any] = {
     int: int,
@@ -18,6 +30,13 @@ _ACCEPTED: dict[Any, Any] = {
     str: str,
 }
 """The types of JSON values that are accepted for each type of a field."""
+
+_LISTED = 10
+"""The number of slots that the table of a history lists."""
+_KEY_WIDTH = 24
+"""Most columns of a terminal for a hot key in this table."""
+_HEAD = ("slot", "messages", "largest", "busiest", "busy", "idle", "moves", "p99", "hottest key")
+_TEXTS = (_HEAD.index("hottest key"),)
 
 T = TypeVar("T")
 
@@ -156,3 +175,88 @@ def last_slot(lines: Sequence[str]) -> Slot | None:
         with suppress(ValueError):
             return Slot.from_json(line)
     return None
+
+
+class History(list[Slot]):
+    """Slots in the order of time, which show themselves as a table of the latest ones.
+
+    The column `largest` has the messages of the worker with the most, and `busiest` the busy time
+    of the worker with the longest, each divided by the mean of all workers.
+
+    >>> worker = WorkerSlot(0, 10, 1.0, 0.5, "busy", 100, 2, None, None)
+    >>> hot = HotKeyShare("news", 0.5)
+    >>> History([Slot(3, 7, 1.7e9, 2.0, 10, (worker,), (), (hot,), 1)])
+    1 slot of 1 worker
+    slot  messages  largest  busiest  busy  idle  moves  p99  hottest key
+       3        10     1.00     1.00     1     0      0    –  news 50 %
+    """
+
+    @overload
+    def __getitem__(self, place: SupportsIndex, /) -> Slot: ...
+    @overload
+    def __getitem__(self, place: slice, /) -> "History": ...
+    def __getitem__(self, place: SupportsIndex | slice, /) -> "Slot | History":
+        found = super().__getitem__(place)
+        return History(found) if isinstance(found, list) else found
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            [self._heading, *(table_as_text(_HEAD, self._rows, _TEXTS) if self else [])]
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook, with a picture of all slots."""
+        if not self:
+            return card("History", paragraph(self._heading))
+        busy, largest = [1 + slot.imbalance for slot in self], [_largest(slot) for slot in self]
+        times = Bars(f"longest busy time: {busy[-1]:.2f} in the last slot", busy, PLAIN, True)
+        loads = Bars(f"most messages: {largest[-1]:.2f}", largest, OURS)
+        names = (f"slot {self[0].slot:,}", f"slot {self[-1].slot:,}")
+        return card(
+            f"History: {self._heading}",
+            picture([times, loads], names, 1.0, "mean of the workers"),
+            table_as_html(_HEAD, self._rows, _TEXTS),
+        )
+
+    @property
+    def _heading(self) -> str:
+        if not self:
+            return "no slots yet"
+        workers = counted(len(self[-1].workers), "worker")
+        listed = f"; the last {_LISTED}" if len(self) > _LISTED else ""
+        return f"{counted(len(self), 'slot')} of {workers}{listed}"
+
+    @property
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [_row(slot) for slot in self[-_LISTED:]]
+
+
+def _row(slot: Slot) -> tuple[str, ...]:
+    """Return a slot as texts, in the order of `_HEAD`."""
+    states = [worker.state for worker in slot.workers]
+    return (
+        f"{slot.slot:,}",
+        f"{slot.messages:,}",
+        f"{_largest(slot):.2f}",
+        f"{1 + slot.imbalance:.2f}",
+        f"{states.count('busy'):,}",
+        f"{states.count('idle'):,}",
+        f"{len(slot.moves):,}",
+        _length(slot.p99),
+        "".join(
+            f"{shown_key((hot.key,), _KEY_WIDTH)} {100 * hot.share:.0f} %"
+            for hot in slot.hot_keys[:1]
+        ),
+    )
+
+
+def _largest(slot: Slot) -> float:
+    """Return the messages of the worker with the most, divided by the mean."""
+    shares = [worker.share for worker in slot.workers]
+    return max(shares, default=0.0) * len(shares)
+
+
+def _length(seconds: float | None) -> str:
+    if seconds is None:
+        return "–"
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"

@@ -8,7 +8,7 @@ from bokeh.document import Document
 from bokeh.models import ColumnDataSource, InlineStyleSheet
 from bokeh.models.widgets import Button, Div, Slider, Toggle
 
-from steelyard.dashboard import tables, theme, wording
+from steelyard.dashboard import tables, theme
 from steelyard.dashboard.figures import (
     SERIES,
     BarsFigure,
@@ -20,6 +20,7 @@ from steelyard.dashboard.figures import (
 from steelyard.dashboard.frames import Frame, Timeline
 from steelyard.dashboard.runs import ShownRun
 from steelyard.printable import printable
+from steelyard.showing import escaped
 
 EVERY = 400
 """Milliseconds between two updates of the page."""
@@ -201,7 +202,7 @@ class Page:
 
     def _set_notice(self) -> None:
         notice = " ".join(filter(None, (shown.run.notice() for shown in self._shown)))
-        text = f'<p class="notice">{wording.escaped(notice)}</p>' if notice else ""
+        text = f'<p class="notice">{escaped(notice)}</p>' if notice else ""
         if self._notice.text != text:
             self._notice.update(text=text, visible=bool(text))
         for shown in self._shown:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from steelyard.control.history import HotKeyShare
 from steelyard.dashboard import theme, wording
 from steelyard.dashboard.frames import Frame, LogLine, SlotSummary
-from steelyard.dashboard.wording import escaped
+from steelyard.showing import escaped
 
 
 def summary(frame: Frame, *, is_simulated: bool) -> str:

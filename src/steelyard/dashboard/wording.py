@@ -1,6 +1,5 @@
 """Format numbers, keys and lists for the page. Values enter; text leaves."""
 
-import html
 import time
 from collections.abc import Iterable
 from math import isnan
@@ -8,15 +7,6 @@ from math import isnan
 from steelyard.printable import printable
 
 _LONGEST = 60
-
-
-def escaped(text: object) -> str:
-    """Escape a text for HTML, and its unprintable characters.
-
-    >>> escaped("<script>alert('x')</script>")
-    '&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;'
-    """
-    return html.escape(printable(text), quote=True)
 
 
 def shortened(key: str) -> str:

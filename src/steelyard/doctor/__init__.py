@@ -15,6 +15,7 @@ job.py           work, key and workers, as lines of code
 advice.py        one recommendation
 diagnosis.py     compute an examination from counts
 examination.py   the examination as numbers, text and JSON
+examination_view.py   the examination as HTML for a notebook
 plain_text.py    keys and times as short text
 """
 

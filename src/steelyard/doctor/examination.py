@@ -11,11 +11,12 @@ from typing import Any
 
 from steelyard.doctor.advice import WORTH, Advice
 from steelyard.doctor.costs import Cost
-from steelyard.doctor.key_counts import Name
+from steelyard.doctor.examination_view import html_of, line_of
 from steelyard.doctor.periods import OverTime
 from steelyard.doctor.plain_text import columns_of, shown_key, shown_time, worker_count
 from steelyard.doctor.strategies import KEY_GROUPING
 from steelyard.doctor.work import KindOfWork
+from steelyard.key_text import Name
 from steelyard.printable import printable
 
 _LISTED_KEYS = 10
@@ -145,6 +146,13 @@ class Examination:
             lines = (f"  {line}".rstrip() for line in section.lines)
             parts.append("\n".join([section.question, *lines]))
         return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        return f"Examination({line_of(self)})"
+
+    def _repr_html_(self) -> str:
+        """Return the verdict, the hottest keys, the costs and the advice for a notebook."""
+        return html_of(self)
 
     def to_json(self) -> str:
         """Return everything as JSON; characters that cannot be printed are escaped."""

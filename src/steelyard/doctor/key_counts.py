@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from steelyard.hashing import buckets_of, hash_keys
+from steelyard.key_text import Name
 from steelyard.schemes import KeyGrouping
 
 Counts = NDArray[np.int64]
@@ -24,9 +25,6 @@ BUCKETS = 8192
 
 TOP = 20
 """Number of hottest keys whose names are kept."""
-
-Name = tuple[str | None, ...]
-"""The columns of a key as text; None for a null."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.doctor.key_counts import Name
+from steelyard.key_text import Name
 
 Shares = NDArray[np.float64]
 """A row for each period, a column for each key."""

@@ -6,7 +6,7 @@ depend on the order of the messages, and takes a few kilobytes to send.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from steelyard.plans.bucket_counts import Floats, checked_counts
 from steelyard.plans.cells import WHOLE, Cell, Cells, cells_from_json, cells_to_json
-from steelyard.plans.description import PlanDescription, describe
+from steelyard.plans.description import KeyFacts, PlanDescription, describe
 from steelyard.plans.lookup import Lookup
 from steelyard.plans.routing_table import RoutingTable, routing_table
+from steelyard.showing import card, counted
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RoutingPlan:
     """For every bucket the bins that its messages go to.
 
@@ -40,8 +41,11 @@ class RoutingPlan:
             capacities.
         key: The key that the plan was made for, as text; None if it is unknown. Calls with another
             key refuse the plan.
+        facts: What `steelyard.plan` learned about the keys, for the description only.
 
     >>> plan = RoutingPlan.from_cells(2, [[(0, WHOLE)], [(0, WHOLE // 4), (1, WHOLE)]])
+    >>> plan
+    RoutingPlan(2 bins, 2 buckets, 1 split, version 0)
     >>> plan.splits
     {1: [Cell(bin=0, weight=0.25), Cell(bin=1, weight=0.75)]}
     """
@@ -50,11 +54,12 @@ class RoutingPlan:
     starts: NDArray[np.int64]
     bins_of: NDArray[np.int32]
     ends: NDArray[np.int64]
-    shares: Floats = field(repr=False)
+    shares: Floats
     version: int = 0
-    counts: Floats | None = field(default=None, repr=False)
-    fair: Floats | None = field(default=None, repr=False)
-    key: tuple[str, ...] | None = field(default=None, repr=False)
+    counts: Floats | None = None
+    fair: Floats | None = None
+    key: tuple[str, ...] | None = None
+    facts: KeyFacts | None = None
 
     @classmethod
     def from_cells(cls, bins: int, cells: Sequence[Sequence[tuple[int, int]]]) -> Self:
@@ -191,7 +196,7 @@ class RoutingPlan:
         largest worker   1.000 of its fair share (3.642 by key grouping)
         copies of a key  1.375 on average (11 copies of 8 buckets)
         hot              1 bucket is split
-          bucket       0  89.55 % of the stream, on 4 workers
+          bucket 0   89.55 % of the stream, on 4 workers
         """
         if self.counts is None or self.fair is None:
             raise ValueError(
@@ -203,7 +208,20 @@ class RoutingPlan:
                 "this plan was made without counts; pass counts to Planner.update and describe "
                 "the plan that it returns"
             )
-        return describe(self.counts, self.copies, self.shares, self.fair)
+        return describe(self.counts, self.copies, self.shares, self.fair, self.facts)
+
+    def __repr__(self) -> str:
+        bins, buckets = counted(self.bins, "bin"), counted(self.buckets, "bucket")
+        split = np.count_nonzero(self.copies > 1)
+        return f"RoutingPlan({bins}, {buckets}, {split:,} split, version {self.version})"
+
+    def _repr_html_(self) -> str:
+        """Return the description for a notebook; without counts, one line."""
+        return self.describe()._repr_html_() if self._can_be_described else card(repr(self))
+
+    @property
+    def _can_be_described(self) -> bool:
+        return self.counts is not None and self.fair is not None and bool(self.counts.any())
 
     def moved_from(self, other: "RoutingPlan", counts: ArrayLike) -> float:
         """Return the share of a stream with these counts that changes bins after plan `other`.

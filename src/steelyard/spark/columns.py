@@ -143,6 +143,13 @@ def visible(frame: DataFrame) -> list[str]:
     return [name for name in frame.columns if not name.startswith(HIDDEN)]
 
 
+def amount_of(weight: str | None) -> Column:
+    """Return an aggregate of rows: their number, or the sum of their weights."""
+    if weight is None:
+        return F.count(F.lit(1)).cast("double")
+    return F.sum(named(weight).cast("double"))  # a sum of longs or decimals may overflow
+
+
 def named(name: str) -> Column:
     """Return the column of this name, which may contain any characters."""
     return F.col("`" + name.replace("`", "``") + "`")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -23,6 +23,7 @@ from steelyard.plans.task_sizes import capacities_of_tasks
 from steelyard.spark.arrow_types import aggregated_schema, arrow_schema, spark_schema
 from steelyard.spark.columns import Key, require_frame, visible, visible_schema
 from steelyard.spark.executor_packages import ALWAYS, WITH_PANDAS
+from steelyard.spark.hot_keys import HotKeyRows
 from steelyard.spark.key_functions import KeyFunctions, require_plain_key
 from steelyard.spark.packed_frame import BUCKET, PackedFrame
 from steelyard.spark.resolved_columns import ResolvedColumns
@@ -361,11 +362,15 @@ class GroupedFrame(PackedFrame):
         return made if made.columns == shown_as else made.toDF(*shown_as)
 
     @property
-    def hot_keys(self) -> list[Row]:
+    def hot_keys(self) -> HotKeyRows:
         """The keys that are too large for one task; the first access counts the rows.
+
+        The result is a sequence of rows, which a terminal or a notebook shows as a table.
 
         >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page")
         >>> group_by(rows, "page", workers=4, whole_light_keys=True).hot_keys
-        [Row(page='hot')]
+        1 hot key
+        page  of the rows
+        hot       50.00 %
         """
-        return list(self._hot_keys.keys)
+        return self._hot_keys.keys

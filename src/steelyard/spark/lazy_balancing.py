@@ -17,6 +17,7 @@ from steelyard.plans import Balance
 from steelyard.spark.columns import (
     HIDDEN,
     Key,
+    amount_of,
     require_distinct_names,
     require_frame,
     require_hashes,
@@ -28,7 +29,6 @@ from steelyard.spark.columns import (
 from steelyard.spark.executor_packages import ALWAYS
 from steelyard.spark.hashed_partitions import labels
 from steelyard.spark.native_routing import BIN, bin_in
-from steelyard.spark.repartitioning import amount_of
 from steelyard.spark.retries.repeated import repeated
 from steelyard.spark.retries.requests import repeated_by_request, streams_by_request
 from steelyard.spark.routing import planner_of, require_routing

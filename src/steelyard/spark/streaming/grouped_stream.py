@@ -20,7 +20,7 @@ from steelyard.aggregators.describing import described
 from steelyard.aggregators.layout import plain_schema
 from steelyard.control.controller import Controller
 from steelyard.control.definition import Definition
-from steelyard.control.history import Slot
+from steelyard.control.history import History
 from steelyard.control.store import ControlStore
 from steelyard.executor.pandas_function import OnPandas, PandasFunction
 from steelyard.executor.period import Period
@@ -78,9 +78,12 @@ class GroupedStream:
         """The control path, if there is one."""
         return self._source.control
 
-    def history(self) -> list[Slot]:
-        """Return the slots so far: shares, states and latencies of workers, moves, hot keys."""
-        return list(self.controller.history)
+    def history(self) -> History:
+        """Return the slots so far: shares, states and latencies of workers, moves, hot keys.
+
+        The result is a list of slots, which a terminal or a notebook shows as a table.
+        """
+        return History(self.controller.history)
 
     def await_reports(self, query: StreamingQuery, seconds: float = 60.0) -> None:
         """Wait until the history includes all finished micro-batches of a query.
