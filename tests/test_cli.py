@@ -170,8 +170,8 @@ def test_simulate_reads_files_and_counts_malformed_lines(tmp_path):
         (["simulate", "--epsilon", "0"], "epsilon must be a number above 0"),
         (["simulate", "--scheme", "kg", "--epsilon", "0.1"], "kg has no setting 'epsilon'"),
         (["simulate", "--plot", "figure.txt"], "plot must end in .png, .svg or .pdf"),
-        (["simulate", "--plot", "nowhere/figure.png"], "the folder 'nowhere' does not exist"),
-        (["simulate", "--csv", "nowhere/all.csv"], "the folder 'nowhere' does not exist"),
+        (["simulate", "--plot", "nowhere/figure.png"], "plot: the folder of 'nowhere/fig"),
+        (["simulate", "--csv", "nowhere/all.csv"], "csv: the folder of 'nowhere/all.csv' does"),
         (["simulate", "--input", "x.csv"], "input and format belong together"),
         (["simulate", "--dataset", "tw", "--fraction", "0.5"], "too many keys to simulate"),
         (

@@ -18,16 +18,20 @@ from steelyard.cli.console import (
     refuse,
     require_packages,
 )
+from steelyard.cli.name_values import SOURCE_OPTIONS, require_not_given
 from steelyard.cli.options import (
     GROUPING,
     INPUT,
     OUTPUT,
+    Conf,
     Jars,
     Master,
     Servers,
+    SourceOption,
     Topic,
     option,
 )
+from steelyard.cli.spark_start import running_spark, settings_of
 
 if TYPE_CHECKING:
     from steelyard.doctor import Examination
@@ -36,6 +40,15 @@ _NO_DATA = (
     "data must be a file, a folder or a table to examine, "
     "as in: steelyard doctor visits.parquet --key page"
 )
+
+_OWN_OPTIONS = {
+    "kafka.bootstrap.servers": "--servers",
+    "subscribe": "--topic",
+    "path": "the file or folder as an argument",
+    "sep": "--separator",
+    "multiline": "--multiline",
+}
+"""The options of a source that options of the command set."""
 
 
 def doctor(
@@ -56,6 +69,7 @@ def doctor(
     multiline: Annotated[bool, option(INPUT, "Allow line breaks in CSV fields (slower).")] = False,
     servers: Servers = None,
     topic: Topic = None,
+    source_option: SourceOption = None,
     messages: Annotated[
         int, option(INPUT, "Approximate number of messages to read from a topic.")
     ] = 1_000_000,
@@ -77,6 +91,7 @@ def doctor(
     as_json: Annotated[bool, option(OUTPUT, "Print JSON and nothing else.", "--json")] = False,
     master: Master = "local[*]",
     jars: Jars = None,
+    conf: Conf = None,
 ) -> None:
     """Find out whether data is skewed by a key, how much that costs, and how to fix it."""
     require_packages("the doctor", "doctor", "pyspark", "pandas", "numba")
@@ -88,7 +103,6 @@ def doctor(
     from steelyard.spark.doctor_input import Data, kind_of
     from steelyard.spark.examining import examine, steps
     from steelyard.spark.failures import plain_failures
-    from steelyard.spark.session import session
 
     try:
         path = _single_path(data or [])
@@ -103,7 +117,10 @@ def doctor(
             separator=separator,
             multiline=multiline,
             is_guess=known is None,
+            options=SOURCE_OPTIONS.settings(source_option),
         )
+        require_not_given("option", chosen.options, _OWN_OPTIONS)
+        settings = settings_of(conf, {"spark.master": "--master", "spark.jars": "--jars"})
         names = key or (["key"] if chosen.kind == "kafka" else [])
         speeds = None if capacities is None else tuple(numbers("capacities", capacities))
         Job(KindOfWork.named(work), tuple(names), workers, speeds)  # raises for bad settings
@@ -120,13 +137,13 @@ def doctor(
         "spark.sql.shuffle.partitions": "16",
         "spark.driver.memory": "2g",
         **({"spark.jars": jars} if jars else {}),
+        **settings,
     }
     with ExitStack() as cleaning:
         made = tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
         folder = Path(cleaning.enter_context(made))
-        with error_console.status("Starting Spark"):
-            starting = session("steelyard doctor", master, more, folder / "spark.log")
-            spark = cleaning.enter_context(starting)
+        starting = running_spark("doctor", master, more, folder / "spark.log")
+        spark = cleaning.enter_context(starting)
         progress = cleaning.enter_context(progress_bar())
         bar = progress.add_task("Reading", total=steps(time_column) + 1)
 

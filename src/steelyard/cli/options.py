@@ -4,6 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
+from steelyard.cli.name_values import CONF, SOURCE_OPTIONS
+
 INPUT = "Input"
 GROUPING = "Grouping"
 WINDOW = "Window"
@@ -27,5 +29,15 @@ SkewOfZipf = Annotated[float | None, option(INPUT, "Zipf exponent of the data se
 Drift = Annotated[int | None, option(INPUT, "Messages after which other keys become hot.")]
 Master = Annotated[str, option(SPARK, "Master URL of Spark.")]
 Jars = Annotated[str | None, option(SPARK, "Jars such as Kafka's, separated by commas.")]
+Conf = Annotated[
+    list[str] | None,
+    CONF.option(SPARK, "Setting of Spark; NAME=env:VARIABLE or @FILE hide a value. Repeatable."),
+]
+SourceOption = Annotated[
+    list[str] | None,
+    SOURCE_OPTIONS.option(
+        INPUT, "Option of Spark's source, given like --conf. Repeatable.", "--option"
+    ),
+]
 Ui = Annotated[bool, option(OUTPUT, "Show the workers live on a local page.", "--ui")]
 UiPort = Annotated[int, option(OUTPUT, "Port of that page; 0: any free port.")]

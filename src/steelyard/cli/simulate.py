@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from steelyard.cli import option_values
+from steelyard.cli.checks import require_folder_for
 from steelyard.cli.console import console, error_console, numbers, refuse, require_packages
 from steelyard.cli.dashboard import check_page, paced_run, start_page, wait_for_interrupt
 from steelyard.cli.options import (
@@ -165,9 +166,8 @@ def _is_on_command_line(context: typer.Context, name: str) -> bool:
 def _check_files(plot: Path | None, csv: Path | None) -> None:
     if plot is not None and plot.suffix not in _FIGURES:
         raise ValueError(f"plot must end in .png, .svg or .pdf, got {str(plot)!r}")
-    for path in (plot, csv):
-        if path is not None and not path.parent.is_dir():
-            raise ValueError(f"{path.name!r}: the folder {str(path.parent)!r} does not exist")
+    require_folder_for("plot", plot)
+    require_folder_for("csv", csv)
 
 
 def _slots(configuration: "Configuration", outcome: "Outcome") -> "list[Slot]":
