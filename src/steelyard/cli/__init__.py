@@ -102,6 +102,7 @@ app.command(
     epilog=examples(
         "steelyard compare",
         "steelyard compare --skew 1.4 --workers 1000 --messages 20000000",
+        "steelyard compare --input visits.parquet --key page",
     ),
 )(compare)
 app.command(
@@ -110,6 +111,7 @@ app.command(
         "steelyard simulate --fast 3 --times 5 --plot cg.png",
         "steelyard simulate --dataset zf --skew 1.4 --scheme kg --workers 50",
         "steelyard simulate settings.toml --load 0.9",
+        "steelyard simulate --input visits.parquet --key page",
     ),
 )(simulate)
 app.command(

@@ -7,7 +7,7 @@ takes many seconds, so the command says what it does before it imports anything 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from rich.live import Live
@@ -16,9 +16,6 @@ from rich.spinner import Spinner
 from steelyard.cli.console import error_console
 from steelyard.cli.name_values import CONF, require_not_given
 from steelyard.cli.option_values import CommandWithChoices
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 class StatusLine:
@@ -85,7 +82,7 @@ def settings_of(
 @contextmanager
 def running_spark(
     name: str, master: str, settings: Mapping[str, str], log: Path | None = None
-) -> "Iterator[SparkSession]":
+) -> Iterator[Any]:
     """Use a session for a command, and show the status line until it runs.
 
     Args:

@@ -1,9 +1,10 @@
 """`steelyard stream`: aggregate a stream by key, and show its workers."""
 
+import logging
 import signal
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,6 +44,7 @@ from steelyard.cli.options import (
 )
 from steelyard.cli.spark_start import running_spark, settings_of
 from steelyard.cli.stream_checks import (
+    Options,
     check_stream_options,
     own_settings,
     placement_of,
@@ -218,6 +220,8 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         if ui:
             title = f"{key} of {source}, {placement}"
             cleaning.enter_context(start_page([ShownRun(title, grouped.history)], ui_port))
+        # The last lines of this command say how many results wait.
+        logging.getLogger("steelyard.waiting").disabled = True
         newest: list[Any] = []
 
         def show(batch: Any) -> None:
@@ -236,6 +240,9 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
             console.print(screen())
         elif failed is None and not was_stopped:
             console.print(_reason_for_no_slot(query))
+        if failed is None:
+            for line in _results_to_come(query, grouped.waiting(), options):
+                console.print(line, soft_wrap=True)
         if ui and failed is None and not was_stopped:
             wait_for_interrupt()
     if failed is not None:
@@ -286,6 +293,27 @@ def _reason_for_no_slot(query: "RunningQuery") -> str:
     """Return the reason why a query ended without a slot."""
     has_read = any(progress.numInputRows for progress in query.recentProgress)
     return "No slot has ended." if has_read else "There were no new messages."
+
+
+def _results_to_come(query: "RunningQuery", waiting: int, options: Options) -> Iterator[str]:
+    """Yield a line on results that are not written yet, and one on those that may change."""
+    if waiting:
+        kept = "they are in the checkpoint" if options["checkpoint"] else "no --checkpoint has them"
+        yield (
+            f"{many(waiting, 'partial result')} waited with the workers for the end of the period: "
+            f"{kept}. With --once no result waits."
+        )
+    last = query.lastProgress
+    if options["watermark"] is not None and last is not None:
+        open_windows = sum(
+            operator.numRowsTotal
+            for operator in last.stateOperators
+            if operator.operatorName == "stateStoreSave"
+        )
+        yield (
+            f"{many(open_windows, 'result')} of windows that the watermark has not passed may "
+            "still change."
+        )
 
 
 def _screen(history: "list[Slot]", newest: list[Any], columns: list[str]) -> RenderableType:

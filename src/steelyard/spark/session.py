@@ -133,10 +133,10 @@ def session(
     given = dict(more or {})
     if _JAVA_OPTIONS in given and _JAVA_OPTIONS in settings:
         settings[_JAVA_OPTIONS] += f" {given.pop(_JAVA_OPTIONS)}"
-    with _starting(master), nullcontext() if log is None else _stderr_to(log):
-        with _ctrl_c_after_start() as is_pressed:
-            spark = builder.config(map={**settings, **given}).getOrCreate()
-            _ = spark.version  # this is the first request to a Connect server
+    elsewhere = nullcontext() if log is None else _stderr_to(log)
+    with _starting(master), elsewhere, _ctrl_c_after_start() as is_pressed:
+        spark = builder.config(map={**settings, **given}).getOrCreate()
+        _ = spark.version  # this is the first request to a Connect server
     stop_logging_errors()  # commands print one sentence for each error
     try:
         if is_pressed():
