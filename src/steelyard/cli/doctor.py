@@ -102,7 +102,6 @@ def doctor(
     from steelyard.doctor.work import KindOfWork
     from steelyard.spark.doctor_input import Data, kind_of
     from steelyard.spark.examining import examine, steps
-    from steelyard.spark.failures import plain_failures
 
     try:
         path = _single_path(data or [])
@@ -154,7 +153,7 @@ def doctor(
 
         try:
             frame = chosen.frame(spark)
-            with plain_failures(f"data: {chosen.name!r} cannot be examined"):
+            with chosen.explained_failures("cannot be examined"):
                 found = examine(
                     frame,
                     names,

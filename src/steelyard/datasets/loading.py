@@ -228,7 +228,7 @@ def _csv_rows(files: list[Path], key: str, time: str | None) -> CsvRows:
             headers[file] = lines[0].as_py().removesuffix(b"\r")
             break
     if not headers:
-        raise ValueError(f"{files[0]} has no header line")
+        raise ValueError(f"{files[0]} has no header line, so it has no columns")
     first, header = next(iter(headers.items()))
     for file, other in headers.items():
         if other != header:

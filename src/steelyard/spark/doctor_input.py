@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from steelyard.datasets.ragged_rows import first_ragged_row
 from steelyard.spark.failures import SparkFailed, kafka_failures, plain_failures
 from steelyard.validation import require_whole
 
@@ -117,7 +118,7 @@ class Data:
         if self.kind == "kafka":
             return self._sample(spark)
         assert self.path is not None
-        with self._explained_failures():
+        with self.explained_failures():
             if self.kind == "table":
                 return _resolved(spark.read.options(**self.options).table(self.path))
             reader = spark.read.format(self.kind)
@@ -128,15 +129,29 @@ class Data:
                 reader = reader.option("multiLine", self.multiline)
                 # With pruned columns Spark does not notice a line with too few fields.
                 reader = reader.option("columnPruning", False)
-            return _resolved(reader.options(**self.options).load(self.path))
+            frame = _resolved(reader.options(**self.options).load(self.path))
+        if not frame.columns:
+            raise ValueError(f"data: {self.path!r} has no columns, because it is empty")
+        return frame
+
+    def _first_ragged_row(self) -> str | None:
+        """Return where the first row with too few or too many fields is, if the files are here."""
+        path = Path(self.path or "")
+        if self.kind != "csv" or not path.exists():
+            return None
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        return first_ragged_row(filter(_is_data, files), self.separator, multiline=self.multiline)
 
     @contextmanager
-    def _explained_failures(self) -> Iterator[None]:
-        """Name the data that Spark cannot read, and the remedy where one is known."""
+    def explained_failures(self, what: str = "cannot be read") -> Iterator[None]:
+        """Name the data that Spark cannot read, and the remedy or the line where one is known."""
         try:
-            with plain_failures(f"data: {self.path!r} cannot be read"):
+            with plain_failures(f"data: {(self.path or self.name)!r} {what}"):
                 yield
         except SparkFailed as error:
+            ragged = self._first_ragged_row()
+            if ragged is not None:
+                raise SparkFailed(f"data: {ragged}") from error.__cause__
             remedy = ""
             if _NO_CONNECTOR.search(str(error)):
                 remedy = "; Spark has no connector for this file system: pass its jars with --jars"
