@@ -45,7 +45,7 @@ def test_an_empty_csv_file_has_no_columns(spark, tmp_path):
 
 @pytest.mark.classic_only(reason="commands find a Spark that runs in their process")
 def test_a_missing_connector_to_kafka_is_explained(spark):
-    """The sentence has both ways to give it to Spark."""
+    """The sentence says how to give it to Spark, by jars and by a package."""
     shown = refused("--topic", "t", "--servers", "127.0.0.1:1")
     assert "pass its jars with --jars, or its package with --conf spark.jars.packages=" in shown
 

@@ -80,8 +80,8 @@ def _run_both(
     with ExitStack() as cleaning:
         made = cleaning.enter_context(tempfile.TemporaryDirectory(prefix="steelyard-demo-"))
         folder = Path(made)
-        master, log = f"local[{setting.workers}]", folder / "spark.log"
-        spark = cleaning.enter_context(running_spark("demo", master, settings, log))
+        starting = running_spark("demo", f"local[{setting.workers}]", settings)
+        spark = cleaning.enter_context(starting)
         try:
             require_version(spark, STREAMS, "steelyard demo")
         except ValueError as error:

@@ -1,6 +1,5 @@
 """`steelyard doctor`: find out whether data is skewed, how much it costs, and how to fix it."""
 
-import tempfile
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -139,10 +138,7 @@ def doctor(
         **settings,
     }
     with ExitStack() as cleaning:
-        made = tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
-        folder = Path(cleaning.enter_context(made))
-        starting = running_spark("doctor", master, more, folder / "spark.log")
-        spark = cleaning.enter_context(starting)
+        spark = cleaning.enter_context(running_spark("doctor", master, more))
         progress = cleaning.enter_context(progress_bar())
         bar = progress.add_task("Reading", total=steps(time_column) + 1)
 

@@ -7,6 +7,7 @@ takes many seconds, so the command says what it does before it imports anything 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import typer
@@ -80,16 +81,14 @@ def settings_of(
 
 
 @contextmanager
-def running_spark(
-    name: str, master: str, settings: Mapping[str, str], log: Path | None = None
-) -> Iterator[Any]:
+def running_spark(name: str, master: str, settings: Mapping[str, str]) -> Iterator[Any]:
     """Use a session for a command, and show the status line until it runs.
 
     Args:
         name: The name of the command.
         master: The Spark master.
-        settings: Settings for a session that is started here.
-        log: The file that gets the log of this session.
+        settings: Settings for a session that is started here. Its log is shown if it does not
+            start.
 
     Yields:
         The session.
@@ -97,6 +96,9 @@ def running_spark(
     status_line.show()
     from steelyard.spark.session import session
 
-    with session(f"steelyard {name}", master, settings, log) as spark:
+    with (
+        TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True) as folder,
+        session(f"steelyard {name}", master, settings, Path(folder) / "spark.log") as spark,
+    ):
         status_line.remove()
         yield spark

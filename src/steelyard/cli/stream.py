@@ -199,8 +199,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         # Spark may still write to the folder while it is removed.
         made = tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
         folder = Path(cleaning.enter_context(made))
-        starting = running_spark("stream", master, more, folder / "spark.log")
-        spark = cleaning.enter_context(starting)
+        spark = cleaning.enter_context(running_spark("stream", master, more))
         try:
             frame, name = stream_input.frame(spark, key)
             grouped = group_stream(

@@ -1,4 +1,4 @@
-"""Streams that end: no result stays with the workers, or the user is told how many do."""
+"""Streams that end: no result stays with the workers, or the user learns how many do."""
 
 import logging
 from collections import Counter
@@ -83,7 +83,7 @@ def test_a_run_that_ends_writes_all_windows(tmp_path):
     assert f"{still_open:,} results of windows that the watermark has not passed" in output
 
 
-def test_python_users_are_told_how_many_results_wait(spark, tmp_path, caplog):
+def test_python_users_learn_how_many_results_wait(spark, tmp_path, caplog):
     """They wait in the checkpoint, because workers cannot know which micro-batch is the last."""
     rows = [row for number in range(3) for row in add_file(tmp_path / "in", number)]
     stream = stream_of(spark, tmp_path / "in").drop("id")

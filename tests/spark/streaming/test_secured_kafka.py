@@ -48,7 +48,6 @@ def count(folder, servers, jaas):
         *("--sink", "kafka", "--out-topic", "counts", "--out-option", given),
         *("--control", folder / "control", "--checkpoint", folder / "checkpoint"),
         *("--jars", kafka("jars"), "--master", "local[2]"),
-        *("--option", "kafka.default.api.timeout.ms=20000"),
     ]
     with (folder / "output").open("wb") as output:
         running = subprocess.Popen(
