@@ -89,7 +89,7 @@ def test_a_changed_query_is_refused_in_one_sentence(files, tmp_path, keeps_contr
 
 
 def test_a_control_path_in_use_is_refused_in_one_sentence(files, tmp_path, caplog):
-    """The command prints the sentence alone; for users of Python it is the last error in the log."""
+    """The command prints the sentence alone; users of Python find it in the log."""
     (tmp_path / "control").mkdir()
     (tmp_path / "control" / "owner").write_text("another")
     arguments = ("--source", "parquet", "--path", files, "--key", "page", "--once")
