@@ -4,8 +4,11 @@ import re
 import shlex
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
+from pyarrow import csv
 from typer.testing import CliRunner
 
 import steelyard
@@ -77,17 +80,17 @@ def test_bad_arguments_are_refused_with_one_sentence(arguments, sentence):
 
 
 def test_simulate_writes_a_table_a_figure_and_numbers(tmp_path):
-    plot, csv = tmp_path / "cg.png", tmp_path / "cg.csv"
+    plot, table = tmp_path / "cg.png", tmp_path / "cg.csv"
     result = CliRunner().invoke(
         app,
         ["simulate", "--fraction", "0.002", "--fast", "3", "--times", "5", "--period", "2",
-         "--plot", str(plot), "--csv", str(csv)],
+         "--plot", str(plot), "--csv", str(table)],
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     for text in ("44,000", "imbalance", "99th percentile", "{3,5}", "partial results"):
         assert text in result.output
     assert plot.read_bytes()[:4] == b"\x89PNG"
-    assert "queue_length_max_min" in csv.read_text("utf-8")
+    assert "queue_length_max_min" in table.read_text("utf-8")
 
 
 def test_options_of_simulate_override_its_file(tmp_path):
@@ -113,6 +116,26 @@ def test_simulate_accepts_schemes_and_service_times(scheme, service):
         ["simulate", "--fraction", "0.001", "--scheme", scheme, "--service", service],
     )  # fmt: skip
     assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("name", ["visits.parquet", "visits.csv", "visits"])
+def test_files_tell_their_format_by_their_names(name, tmp_path):
+    """`simulate` and `compare` read the same messages; in a folder all names must agree."""
+    rows = pa.table({"page": ["hot"] * 600 + [f"page {i}" for i in range(400)]})
+    path = tmp_path / name
+    if name.endswith("csv"):
+        csv.write_csv(rows, path)
+    else:
+        file = path if name.endswith("parquet") else path / "0.parquet"
+        file.parent.mkdir(exist_ok=True)
+        pq.write_table(rows, file)
+    simulated = run("simulate", "--input", str(path), "--key", "page", "--workers", "4")
+    assert simulated.exit_code == 0, simulated.output
+    assert re.search(r"messages\s+│\s+1,000 ", simulated.output)
+    compared = run("compare", "--input", str(path), "--key", "page", "--workers", "4")
+    assert compared.exit_code == 0, compared.output
+    assert "1,000 messages, visits, 4 workers" in compared.output
+    assert re.search(r"kg\s+│\s+1[.]\d+ │\s+1.00 │", compared.output), "60 % on one of 4 workers"
 
 
 def test_simulate_accepts_speeds_and_a_quiet_start():
@@ -170,9 +193,16 @@ def test_simulate_reads_files_and_counts_malformed_lines(tmp_path):
         (["simulate", "--epsilon", "0"], "epsilon must be a number above 0"),
         (["simulate", "--scheme", "kg", "--epsilon", "0.1"], "kg has no setting 'epsilon'"),
         (["simulate", "--plot", "figure.txt"], "plot must end in .png, .svg or .pdf"),
-        (["simulate", "--plot", "nowhere/figure.png"], "the folder 'nowhere' does not exist"),
-        (["simulate", "--csv", "nowhere/all.csv"], "the folder 'nowhere' does not exist"),
-        (["simulate", "--input", "x.csv"], "input and format belong together"),
+        (["simulate", "--plot", "nowhere/figure.png"], "plot: the folder of 'nowhere/fig"),
+        (["simulate", "--csv", "nowhere/all.csv"], "csv: the folder of 'nowhere/all.csv' does"),
+        (["simulate", "--input", "x.csv"], "the format csv needs key=, the name of the key"),
+        (["simulate", "--input", "x.txt"], "the name 'x.txt' does not say its format"),
+        (["simulate", "--key", "page"], "key has no effect without input"),
+        (["simulate", "--time", "at"], "time has no effect without input"),
+        (["simulate", "--format", "csv"], "format has no effect without input"),
+        (["compare", "--key", "page"], "key has no effect without input"),
+        (["compare", "--input", "x.csv", "--skew", "1"], "skew has no effect on the messages of"),
+        (["compare", "--input", "x.csv", "--key", "page"], "there is no file or folder 'x.csv'"),
         (["simulate", "--dataset", "tw", "--fraction", "0.5"], "too many keys to simulate"),
         (
             ["reproduce", "drift", "--data", "nowhere"],
@@ -203,6 +233,8 @@ def test_bad_settings_are_refused_before_any_work(arguments, sentence, monkeypat
     ("text", "sentence"),
     [
         ("worker = 3", "there is no setting 'worker'; the settings are: dataset"),
+        ("virtual-workers = -1", "virtual_workers must be a whole number, at least 0, got -1"),
+        ("fast = 1\nvirtual-workers = 1\nvirtual_workers = 2", "has an option twice"),
         ("workers = 'three'", "workers must be a whole number, got 'three'"),
         ("workers = true", "workers must be a whole number, got True"),
         ("load = 'high'", "load must be a number, got 'high'"),

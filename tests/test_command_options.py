@@ -58,7 +58,7 @@ def test_every_command_lists_choices():
     """Every command is registered with the class that lists and checks choices."""
     top_level = [command for path, command in COMMANDS.items() if len(path) == 1]
     assert all(isinstance(command, CommandWithChoices) for command in top_level)
-    assert len(CHOICES) == 17
+    assert len(CHOICES) == 18
 
 
 @pytest.mark.parametrize(("command", "parameter"), CHOICES)
@@ -219,6 +219,42 @@ KAFKA = [*STREAM, "--source", "kafka", "--servers", "x:1", "--topic", "t"]
             [*STREAM, "--files-per-batch", "2"],
             "files-per-batch works only with --source parquet or json",
         ),
+        (
+            [*STREAM, "--source", "json", "--path", "docs", "--rate", "5"],
+            "rate works only with --source rate, not with json",
+        ),
+        (
+            [*STREAM, "--conf", "spark.x"],
+            "conf must be NAME=VALUE, NAME=env:VARIABLE or @FILE, got",
+        ),
+        ([*STREAM, "--conf", "=5"], "conf must be NAME=VALUE, NAME=env:VARIABLE or @FILE, got"),
+        ([*STREAM, "--conf", "x=env:NO_SUCH"], "conf: x needs the environment variable 'NO_SUCH'"),
+        ([*STREAM, "--conf", "@nowhere"], "conf: the file 'nowhere' cannot be read: No such file"),
+        ([*STREAM, "--conf", "@README.md"], "conf: 'README.md', line 3 must be NAME=VALUE or"),
+        ([*STREAM, "--conf", "spark.master=x"], "conf: spark.master has an option: pass --master"),
+        ([*STREAM, "--conf", "spark.jars=x"], "conf: spark.jars has an option: pass --jars"),
+        (
+            [*STREAM, "--placement", "delegated", "--conf", "spark.sql.shuffle.partitions=9"],
+            "conf: spark.sql.shuffle.partitions has an option: pass --workers",
+        ),
+        ([*STREAM, "--option", "startingOffsets"], "option must be NAME=VALUE"),
+        ([*KAFKA, "--option", "subscribe=t"], "option: subscribe has an option: pass --topic"),
+        ([*STREAM, "--out-option", "x=1"], "out-option needs --sink parquet or --sink kafka"),
+        (
+            [*STREAM, "--sink", "parquet", "--out", "x", "--out-option", "PATH=y"],
+            "out-option: PATH has an option: pass --out",
+        ),
+        ([*DOCTOR, "--conf", "spark.jars=x"], "conf: spark.jars has an option: pass --jars"),
+        ([*DOCTOR, "--option", "sep=;"], "option: sep has an option: pass --separator"),
+        ([*DOCTOR, "--option", "password:x"], "option must be NAME=VALUE"),
+        (["demo", "--conf", "spark.master=x"], "conf: spark.master has an option: pass --workers"),
+        (["demo", "--html", "/proc/x.html"], "html: '/proc/x.html' cannot be written: No such"),
+        ([*GENERATE, "--conf", "x"], "conf must be NAME=VALUE"),
+        (["generate", "zf", "--out", "/proc/zf"], "out: '/proc/zf' cannot be written: No such"),
+        (["reproduce", "--conf", "x"], "conf must be NAME=VALUE"),
+        (["deploy", "--out", "nowhere", "--conf", "x"], "conf must be NAME=VALUE"),
+        ([*STREAM, "--sink", "parquet", "--out", "/proc/x"], "out: '/proc/x' cannot be written"),
+        ([*STREAM, "--checkpoint", "/proc/x/y"], "checkpoint: '/proc/x/y' cannot be written"),
         ([*STREAM, "--topic", "t"], "topic works only with --source kafka, not with rate"),
         ([*STREAM, "--servers", "x:1"], "servers needs --source kafka or --sink kafka"),
         ([*STREAM, "--source", "kafka", "--topic", "t"], "source kafka needs --servers and"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from steelyard import metrics, schemes
 from steelyard.datasets import zipf_ranks
@@ -48,7 +49,21 @@ def compare(
     """
     require_whole("workers", workers, least=1, most=MOST_BINS)
     require_whole("messages", messages, least=1)
-    ranks = zipf_ranks(messages, skew, keys, seed)
+    return compare_keys(zipf_ranks(messages, skew, keys, seed), workers)
+
+
+def compare_keys(ranks: NDArray[np.integer], workers: int) -> Iterator[SchemeResult]:
+    """Do the same with the keys of a stream, in the order of its messages.
+
+    Args:
+        ranks: The number of the key of each message, from 0.
+        workers: The number of workers.
+
+    >>> results = compare_keys(np.array([0, 1, 0, 2]), workers=2)
+    >>> next(results).scheme
+    'kg'
+    """
+    require_whole("workers", workers, least=1, most=MOST_BINS)
     hashes = hash_keys(pa.array(ranks, pa.int64()))
     counts = np.bincount(ranks)
     hottest = np.count_nonzero(counts[: counts.argmax()])  # its index among the keys that occur
@@ -69,7 +84,7 @@ def compare(
                 imbalance=metrics.normalized_imbalance(router.loads),
                 memory=float(copies.mean()),
                 hottest_copies=int(copies[hottest]),
-                messages_per_second=messages / min(seconds),
+                messages_per_second=ranks.size / min(seconds),
             )
 
     return results()

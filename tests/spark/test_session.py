@@ -36,8 +36,9 @@ def test_a_command_starts_spark_and_stops_it(tmp_path):
     # If these tests run on Spark Connect, its variables must not affect the command.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SPARK_")}
     command = [sys.executable, "-m", "steelyard.cli", "generate", "zf", "--fraction", "1e-5"]
+    conf = ["--conf", "spark.sql.parquet.compression.codec=gzip"]
     done = subprocess.run(
-        [*command, "--out", str(tmp_path / "zf"), "--master", "local[1]"],
+        [*command, "--out", str(tmp_path / "zf"), "--master", "local[1]", *conf],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -48,6 +49,7 @@ def test_a_command_starts_spark_and_stops_it(tmp_path):
     assert "100 messages of zf are in" in done.stdout
     assert "NativeCodeLoader" not in done.stderr
     assert pq.read_table(tmp_path / "zf").num_rows == 100
+    assert list((tmp_path / "zf").glob("*.gz.parquet")), "--conf reaches Spark"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 import steelyard
 from steelyard.cli.compare import compare
-from steelyard.cli.console import examples, refuse
+from steelyard.cli.console import examples, presentable, refuse
 from steelyard.cli.dashboard import dashboard
 from steelyard.cli.demo import demo
 from steelyard.cli.deploy import deploy
@@ -18,9 +18,9 @@ from steelyard.cli.generate import generate
 from steelyard.cli.option_values import CommandWithChoices, UnknownChoiceError
 from steelyard.cli.reproduce import reproduce
 from steelyard.cli.simulate import simulate
+from steelyard.cli.spark_start import SparkCommand
 from steelyard.cli.stream import stream
 from steelyard.cli.workers import workers
-from steelyard.printable import printable
 from steelyard.spark.failures import SparkFailed
 
 _UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
@@ -48,7 +48,7 @@ def _one_sentence_errors() -> Iterator[None]:
         refuse(error)
     except _UsageError as error:
         if type(error).__name__ != "NoArgsIsHelpError":  # its message is the help page
-            error.message = printable(error.message)
+            error.message = presentable(error.message)
         raise
 
 
@@ -80,18 +80,21 @@ def main(
 
 
 app.command(
-    cls=CommandWithChoices,
+    cls=SparkCommand,
     epilog=examples(
         "steelyard demo",
         "steelyard demo --skew 1.4 --slow 3 --speed 0.5 --html page.html",
+        "steelyard demo --conf spark.driver.memory=4g",
     ),
 )(demo)
 app.command(
-    cls=CommandWithChoices,
+    cls=SparkCommand,
     epilog=examples(
         "steelyard doctor visits.parquet --key page --workers 24",
         "steelyard doctor clicks.csv --key user --time at --html clicks.html",
         "steelyard doctor --source kafka --servers broker:9092 --topic clicks",
+        "steelyard doctor --servers b:9092 --topic clicks --option @kafka.properties",
+        "steelyard doctor s3a://b/visits --key page --conf @spark.properties",
     ),
 )(doctor)
 app.command(
@@ -99,6 +102,7 @@ app.command(
     epilog=examples(
         "steelyard compare",
         "steelyard compare --skew 1.4 --workers 1000 --messages 20000000",
+        "steelyard compare --input visits.parquet --key page",
     ),
 )(compare)
 app.command(
@@ -107,27 +111,35 @@ app.command(
         "steelyard simulate --fast 3 --times 5 --plot cg.png",
         "steelyard simulate --dataset zf --skew 1.4 --scheme kg --workers 50",
         "steelyard simulate settings.toml --load 0.9",
+        "steelyard simulate --input visits.parquet --key page",
     ),
 )(simulate)
 app.command(
-    cls=CommandWithChoices,
+    cls=SparkCommand,
     epilog=examples(
         "steelyard reproduce all --scale 0.02 --out small",
+        "steelyard reproduce epsilon --conf spark.driver.memory=4g",
         "steelyard reproduce epsilon heterogeneous",
         "steelyard reproduce --list",
     ),
 )(reproduce)
 app.command(
-    cls=CommandWithChoices,
-    epilog=examples("steelyard generate wp --fraction 0.1 --out wp.parquet"),
+    cls=SparkCommand,
+    epilog=examples(
+        "steelyard generate wp --fraction 0.1 --out wp.parquet",
+        "steelyard generate wp --out wp.parquet --conf spark.driver.memory=4g",
+    ),
 )(generate)
 app.command(
-    cls=CommandWithChoices,
+    cls=SparkCommand,
     epilog=examples(
         "steelyard stream --source rate --key 'value % 7'",
         "steelyard stream --source text --path books --key word --agg count --once",
         "steelyard stream --source kafka --servers broker:9092 --topic clicks --key key",
         "steelyard stream --key 'value % 7' --placement delegated --control learned",
+        "steelyard stream --key 'value % 7' --conf spark.driver.memory=4g",
+        "steelyard stream --source kafka --servers b:9 --topic t --key key --option @f",
+        "steelyard stream --key k --sink parquet --out o --out-option compression=lz4",
     ),
 )(stream)
 app.command(
@@ -139,9 +151,10 @@ app.command(
     ),
 )(dashboard)
 app.command(
-    cls=CommandWithChoices,
+    cls=SparkCommand,
     epilog=examples(
         "steelyard deploy --out deployment --quick",
+        "steelyard deploy --out deployment --conf spark.driver.memory=8g",
         "steelyard deploy --out small --workers 4 --messages 20000 --hetero --delays 1",
         "steelyard deploy --out mine --servers broker:9092 --schemes kg,cg-pull",
     ),

@@ -1,8 +1,10 @@
 """Check options before any work starts; each function refuses a bad value with one sentence."""
 
 import re
+import socket
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from steelyard.validation import require_whole
@@ -17,6 +19,24 @@ _SPARK_RESOLVES = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|.*[*?\[{]")
 def require_port(name: str, port: int) -> None:
     """Refuse a number that is not a port; 0 stands for any free port."""
     require_whole(name, port, least=0, most=65_535)
+
+
+def require_free_port(name: str, port: int) -> None:
+    """Refuse a port of this machine that another program uses."""
+    require_port(name, port)
+    try:
+        with socket.create_server(("127.0.0.1", port)):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"{name}: port {port} cannot be used ({error.strerror}); name another one, or 0 for "
+            "any free port"
+        ) from error
+
+
+def is_local(path: str) -> bool:
+    """Whether a path is one of this machine, and not an address of another file system."""
+    return not _SPARK_RESOLVES.match(path)
 
 
 def require_servers(name: str, servers: str | None) -> None:
@@ -47,6 +67,40 @@ def require_folder_for(name: str, file: Path | None) -> None:
         raise ValueError(f"{name}: the folder of {str(file)!r} does not exist")
     if file is not None and file.is_dir():
         raise ValueError(f"{name} must be a file, but {str(file)!r} is a folder")
+    require_writable(name, file)
+
+
+def require_new(name: str, folder: Path) -> None:
+    """Refuse a file or a folder that exists."""
+    if folder.exists():
+        raise ValueError(f"{name}: {str(folder)!r} exists already; name another folder")
+
+
+def require_writable(name: str, target: Path | None) -> None:
+    """Refuse a file that cannot be written, or a folder in which no file can be created.
+
+    The folder of a new file or folder may be missing if the command creates it; the nearest folder
+    that exists is then tried.
+    """
+    if target is None:
+        return
+    tried = target.absolute()
+    if not tried.is_file():
+        folder = tried if tried.is_dir() else tried.parent
+        while not folder.exists():
+            folder = folder.parent
+        tried = folder
+    try:
+        if tried.is_dir():
+            with TemporaryFile(dir=tried):
+                pass
+        else:
+            with tried.open("ab"):
+                pass
+    except OSError as error:
+        raise ValueError(
+            f"{name}: {str(target)!r} cannot be written: {error.strerror or error}"
+        ) from error
 
 
 def require_no_file(name: str, folder: str | Path | None) -> None:

@@ -2,41 +2,67 @@
 
 from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
 from steelyard.cli.console import console, progress_bar, refuse, require_packages
-from steelyard.cli.options import CLUSTER, INPUT, Seed, Skew, option
+from steelyard.cli.options import (
+    CLUSTER,
+    INPUT,
+    InputFile,
+    InputFormat,
+    InputKey,
+    Seed,
+    Skew,
+    is_on_command_line,
+    option,
+)
 from steelyard.cli.own_schemes import Import
+from steelyard.validation import require_whole
 
 if TYPE_CHECKING:
     from steelyard.comparison import SchemeResult
 
 
 def compare(
+    context: typer.Context,
     skew: Skew = 1.0,
     messages: Annotated[int, option(INPUT, "Messages to route.")] = 5_000_000,
     seed: Seed = 0,
+    input: InputFile = None,  # noqa: A002 - the option's name
+    format: InputFormat = None,  # noqa: A002
+    key: InputKey = None,
     workers: Annotated[int, option(CLUSTER, "Number of workers.")] = 100,
     modules: Import = None,
 ) -> None:
-    """Route a skewed stream with every grouping scheme, and compare the results."""
+    """Route a skewed stream, or files, with every grouping scheme, and compare the results."""
     require_packages("a comparison", "schemes", "numba")
     # Imported late: --help and --version do not need the compiler.
     from steelyard import comparison, schemes
+    from steelyard.experiments.simulate_options import FileOptions
 
     with progress_bar() as progress:
         bar = progress.add_task("Generating the stream", total=len(schemes.names()))
-        outcomes = []
+        outcomes, name = [], f"Zipf {skew:g}"
         try:
-            compared = comparison.compare(skew=skew, workers=workers, messages=messages, seed=seed)
-        except ValueError as error:
+            require_whole("messages", messages, least=1)
+            _require_no_random_stream(context)
+            stream = FileOptions(input, format, key).stream(most=messages)
+            if stream is None:
+                compared = comparison.compare(
+                    skew=skew, workers=workers, messages=messages, seed=seed
+                )
+            else:
+                name, messages = stream.name, stream.messages
+                compared = comparison.compare_keys(stream.open().key_numbers, workers)
+        except (ValueError, OSError) as error:
             refuse(error)
         progress.update(bar, description="Routing with each scheme")
         for outcome in compared:
             outcomes.append(outcome)
             progress.advance(bar)
-    console.print(_comparison_table(outcomes, skew, workers, messages))
+    console.print(_comparison_table(outcomes, name, workers, messages))
     console.print(
         "imbalance: largest load over mean load, minus 1 · copies: number of workers that hold a "
         "key, on average and for the hottest key",
@@ -55,13 +81,20 @@ def compare(
     )
 
 
+def _require_no_random_stream(context: typer.Context) -> None:
+    """Refuse the settings of a random stream if files are compared."""
+    for name in ("skew", "seed"):
+        if context.params["input"] is not None and is_on_command_line(context, name):
+            raise ValueError(f"{name} has no effect on the messages of files: leave it out")
+
+
 def _comparison_table(
-    outcomes: "list[SchemeResult]", skew: float, workers: int, messages: int
+    outcomes: "list[SchemeResult]", name: str, workers: int, messages: int
 ) -> Table:
-    table = Table(title=f"{messages:,} messages, Zipf {skew:g}, {workers:,} workers")
+    table = Table(title=f"{messages:,} messages, {name}, {workers:,} workers")
     table.add_column("scheme")
-    for name in ("imbalance", "copies of a key", "copies of hottest", "M messages/s"):
-        table.add_column(name, justify="right")
+    for title in ("imbalance", "copies of a key", "copies of hottest", "M messages/s"):
+        table.add_column(title, justify="right")
     for outcome in outcomes:
         is_bold = outcome.scheme.startswith("porc")
         table.add_row(

@@ -1,6 +1,9 @@
 """Consoles, progress bars and errors of all commands."""
 
+import sys
+import traceback
 from importlib.util import find_spec
+from types import TracebackType
 from typing import Any, NoReturn
 
 import typer
@@ -9,7 +12,24 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from steelyard.control.redaction import without_kept
 from steelyard.printable import printable
+
+
+def print_defects_without_secrets() -> None:
+    """Replace secrets also in the traceback of a defect."""
+    sys.excepthook = _print_defect
+
+
+def presentable(text: object) -> str:
+    """Return a text for an error: one line, without control characters and secrets."""
+    return printable(without_kept(str(text)))
+
+
+def _print_defect(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    sys.stderr.write(without_kept("".join(traceback.format_exception(kind, error, trace))))
 
 
 class PlainConsole(Console):
@@ -27,8 +47,18 @@ class PlainConsole(Console):
         return super().render_str(printable(text), **how)
 
 
+class ErrorConsole(PlainConsole):
+    """A console on standard error, which shows no secret."""
+
+    def __init__(self) -> None:
+        super().__init__(stderr=True)
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str(presentable(text), **how)
+
+
 console = PlainConsole()
-error_console = PlainConsole(stderr=True)
+error_console = ErrorConsole()
 
 
 def progress_bar() -> Progress:
@@ -45,7 +75,7 @@ def progress_bar() -> Progress:
 
 def refuse(error: Exception) -> NoReturn:
     """End the command with exit code 2 and the sentence of an error."""
-    raise typer.BadParameter(printable(error)) from error
+    raise typer.BadParameter(presentable(error)) from error
 
 
 def require_packages(what: str, extra: str, *packages: str) -> None:

@@ -6,9 +6,10 @@ import webbrowser
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-from steelyard.cli.checks import require_port
+from steelyard.cli.checks import require_free_port, require_port
 from steelyard.cli.console import console, error_console, refuse, require_packages
 from steelyard.cli.options import INPUT, PAGE, option
+from steelyard.cli.spark_start import status_line
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
@@ -91,7 +92,7 @@ def check_page(*, ui: bool, ui_port: int) -> None:
     if ui:
         require_bokeh()
     try:
-        require_port("ui-port", ui_port)
+        (require_free_port if ui else require_port)("ui-port", ui_port)
     except ValueError as error:
         refuse(error)
     if ui_port and not ui:
@@ -128,6 +129,7 @@ def _start_server(
 
 
 def _print_address(server: "DashboardServer", *, public: bool) -> None:
+    status_line.remove()
     console.print(f"The page is {server.url} (Ctrl-C stops it)", soft_wrap=True)
     if public:
         warning = (

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 from rich.table import Table
 
 from steelyard.cli.checks import require_folder_for
-from steelyard.cli.console import console, error_console, progress_bar, refuse, require_packages
+from steelyard.cli.console import console, progress_bar, refuse, require_packages
 from steelyard.cli.dashboard import check_page, start_page, wait_for_interrupt
-from steelyard.cli.options import CLUSTER, INPUT, OUTPUT, Skew, Ui, UiPort, option
+from steelyard.cli.options import CLUSTER, INPUT, OUTPUT, Conf, Skew, Ui, UiPort, option
+from steelyard.cli.spark_start import running_spark, settings_of
 from steelyard.validation import require_between, require_whole
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def demo(
     ),
     ui: Ui = False,
     ui_port: UiPort = 0,
+    conf: Conf = None,
 ) -> None:
     """Compare key grouping with consistent grouping on a skewed stream with slow workers.
 
@@ -43,12 +45,14 @@ def demo(
     needed = ("pyspark", "pandas", "numba", "matplotlib", "jinja2")
     require_packages("the demo", "spark,simulate", *needed)
     from steelyard.deployment.demo import DEMO_STRATEGIES, DemoSettings
+    from steelyard.spark.session import STATE_IN_ROCKSDB
 
     check_page(ui=ui, ui_port=ui_port)
     try:
         require_whole("batches", batches, least=2)
         require_between("skew", skew, least=0, most=10)
         require_folder_for("html", html)
+        spark_settings = settings_of(conf, {"spark.master": "--workers"})
         setting = DemoSettings(workers, slow, speed, skew, messages=messages)
     except ValueError as error:
         refuse(error)
@@ -57,27 +61,27 @@ def demo(
         seen: dict[str, list[Slot]] = {strategy.title: [] for strategy in DEMO_STRATEGIES}
         if ui:
             page.enter_context(start_page(_runs_on_page(seen), ui_port))
-        runs, keys = _run_both(setting, both, seen)
+        runs, keys = _run_both(setting, both, seen, {**STATE_IN_ROCKSDB, **spark_settings})
         _print_results(runs, keys, html)
         if ui:
             wait_for_interrupt()
 
 
 def _run_both(
-    setting: "DemoSettings", batches: tuple[int, int], seen: "dict[str, list[Slot]]"
+    setting: "DemoSettings",
+    batches: tuple[int, int],
+    seen: "dict[str, list[Slot]]",
+    settings: dict[str, str],
 ) -> "tuple[list[DemoRun], float]":
     """Run both strategies on a new Spark session; append each slot to `seen` when it ends."""
     from steelyard.deployment.demo import compare
-    from steelyard.spark.session import STATE_IN_ROCKSDB, session
     from steelyard.spark.versions.supported import STREAMS, require_version
 
     with ExitStack() as cleaning:
         made = cleaning.enter_context(tempfile.TemporaryDirectory(prefix="steelyard-demo-"))
         folder = Path(made)
-        with error_console.status("Starting Spark"):
-            master, log = f"local[{setting.workers}]", folder / "spark.log"
-            starting = session("steelyard demo", master, STATE_IN_ROCKSDB, log)
-            spark = cleaning.enter_context(starting)
+        starting = running_spark("demo", f"local[{setting.workers}]", settings)
+        spark = cleaning.enter_context(starting)
         try:
             require_version(spark, STREAMS, "steelyard demo")
         except ValueError as error:

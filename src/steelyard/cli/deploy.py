@@ -15,9 +15,10 @@ from rich.console import Group
 from rich.table import Table
 
 from steelyard.cli import option_values
-from steelyard.cli.checks import require_no_file, require_servers
+from steelyard.cli.checks import require_no_file, require_servers, require_writable
 from steelyard.cli.console import console, numbers, progress_bar, refuse, require_packages
-from steelyard.cli.options import CLUSTER, GROUPING, INPUT, OUTPUT, RUN, option
+from steelyard.cli.options import CLUSTER, GROUPING, INPUT, OUTPUT, RUN, Conf, option
+from steelyard.cli.spark_start import settings_of, status_line
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
@@ -59,6 +60,7 @@ def deploy(
         bool, option(RUN, "Four strategies at 1 ms with slow workers: ten minutes.", "--quick")
     ] = False,
     out: Annotated[Path, option(OUTPUT, "Folder for results.csv, figures and a page.")],
+    conf: Conf = None,
 ) -> None:
     """Measure grouping strategies on a cluster with slow workers.
 
@@ -77,6 +79,7 @@ def deploy(
     try:
         require_servers("servers", servers)
         require_no_file("out", out)
+        spark_settings = settings_of(conf, {"spark.master": "--workers"})
         chosen = STRATEGIES
         if schemes != "all":
             chosen = tuple(strategy_named(name.strip()) for name in schemes.split(","))
@@ -95,12 +98,14 @@ def deploy(
         names = ["tw"] if quick or real is None or messages < 1_000_000 else ["tw", "sotu_words"]
         runs = planned(setting, names)
         setting.keep_in(out)
+        require_writable("out", out)
     except (ValueError, OSError) as error:
         refuse(error)
+    status_line.remove()
     table = ResultTable(out)
     failure = None
     if not all(table.find(run.empty_result) for run in runs):
-        failure = _run(setting, runs, out, servers, dict.fromkeys(names, real))
+        failure = _run(setting, runs, out, servers, dict.fromkeys(names, real), spark_settings)
     from steelyard.report.deployment import write_deployment_report
     from steelyard.report.deployment_summary import summary
 
@@ -121,6 +126,7 @@ def _run(
     out: Path,
     servers: str | None,
     data: "dict[str, Path | None]",
+    spark_settings: dict[str, str],
 ) -> Exception | None:
     """Run all runs without a result; return the failure that ended them, if any.
 
@@ -154,7 +160,14 @@ def _run(
                 if servers is not None:
                     cleaning.callback(delete, servers, words[name].topic.name)
             experiment = Grid(
-                setting, address, out, scratch, words, watch, lambda _: progress.advance(bar)
+                setting,
+                address,
+                out,
+                scratch,
+                words,
+                watch,
+                lambda _: progress.advance(bar),
+                spark_settings,
             )
             with plain_failures("the deployment"):
                 experiment.run(runs)

@@ -1,6 +1,5 @@
 """`steelyard doctor`: find out whether data is skewed, how much it costs, and how to fix it."""
 
-import tempfile
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -18,17 +17,21 @@ from steelyard.cli.console import (
     refuse,
     require_packages,
 )
+from steelyard.cli.name_values import SOURCE_OPTIONS, require_not_given
 from steelyard.cli.options import (
     GROUPING,
     INPUT,
     OUTPUT,
+    Conf,
     Jars,
     Master,
     ReportKeys,
     Servers,
+    SourceOption,
     Topic,
     option,
 )
+from steelyard.cli.spark_start import running_spark, settings_of
 
 if TYPE_CHECKING:
     from steelyard.doctor import Examination
@@ -37,6 +40,15 @@ _NO_DATA = (
     "data must be a file, a folder or a table to examine, "
     "as in: steelyard doctor visits.parquet --key page"
 )
+
+_OWN_OPTIONS = {
+    "kafka.bootstrap.servers": "--servers",
+    "subscribe": "--topic",
+    "path": "the file or folder as an argument",
+    "sep": "--separator",
+    "multiline": "--multiline",
+}
+"""The options of a source that options of the command set."""
 
 
 def doctor(
@@ -57,6 +69,7 @@ def doctor(
     multiline: Annotated[bool, option(INPUT, "Allow line breaks in CSV fields (slower).")] = False,
     servers: Servers = None,
     topic: Topic = None,
+    source_option: SourceOption = None,
     messages: Annotated[
         int, option(INPUT, "Approximate number of messages to read from a topic.")
     ] = 1_000_000,
@@ -79,6 +92,7 @@ def doctor(
     report_keys: ReportKeys = None,
     master: Master = "local[*]",
     jars: Jars = None,
+    conf: Conf = None,
 ) -> None:
     """Find out whether data is skewed by a key, how much that costs, and how to fix it."""
     require_packages("the doctor", "doctor", "pyspark", "pandas", "numba")
@@ -89,9 +103,7 @@ def doctor(
     from steelyard.doctor.work import KindOfWork
     from steelyard.spark.doctor_input import Data, kind_of
     from steelyard.spark.examining import examine, steps
-    from steelyard.spark.failures import plain_failures
     from steelyard.spark.resolved_columns import of_command_line
-    from steelyard.spark.session import session
 
     try:
         path = _single_path(data or [])
@@ -106,7 +118,10 @@ def doctor(
             separator=separator,
             multiline=multiline,
             is_guess=known is None,
+            options=SOURCE_OPTIONS.settings(source_option),
         )
+        require_not_given("option", chosen.options, _OWN_OPTIONS)
+        settings = settings_of(conf, {"spark.master": "--master", "spark.jars": "--jars"})
         names = key or (["key"] if chosen.kind == "kafka" else [])
         speeds = None if capacities is None else tuple(numbers("capacities", capacities))
         Job(KindOfWork.named(work), tuple(names), workers, speeds)  # raises for bad settings
@@ -123,13 +138,10 @@ def doctor(
         "spark.sql.shuffle.partitions": "16",
         "spark.driver.memory": "2g",
         **({"spark.jars": jars} if jars else {}),
+        **settings,
     }
     with ExitStack() as cleaning:
-        made = tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
-        folder = Path(cleaning.enter_context(made))
-        with error_console.status("Starting Spark"):
-            starting = session("steelyard doctor", master, more, folder / "spark.log")
-            spark = cleaning.enter_context(starting)
+        spark = cleaning.enter_context(running_spark("doctor", master, more))
         progress = cleaning.enter_context(progress_bar())
         bar = progress.add_task("Reading", total=steps(time_column) + 1)
 
@@ -140,7 +152,7 @@ def doctor(
 
         try:
             frame = chosen.frame(spark)
-            with plain_failures(f"data: {chosen.name!r} cannot be examined"):
+            with chosen.explained_failures("cannot be examined"):
                 found = examine(
                     frame,
                     [of_command_line(frame, name) for name in names],

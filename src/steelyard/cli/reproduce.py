@@ -6,9 +6,10 @@ from typing import Annotated
 from rich.table import Table
 
 from steelyard.cli import option_values
-from steelyard.cli.checks import require_no_file
-from steelyard.cli.console import console, error_console, progress_bar, refuse, require_packages
-from steelyard.cli.options import INPUT, OUTPUT, RUN, SPARK, option
+from steelyard.cli.checks import require_no_file, require_writable
+from steelyard.cli.console import console, progress_bar, refuse, require_packages
+from steelyard.cli.options import INPUT, OUTPUT, RUN, SPARK, Conf, option
+from steelyard.cli.spark_start import running_spark, settings_of
 
 
 def reproduce(
@@ -29,6 +30,7 @@ def reproduce(
     master: Annotated[
         str, option(SPARK, "Master URL of Spark; executors need steelyard.")
     ] = "local[*]",
+    conf: Conf = None,
 ) -> None:
     """Reproduce figures of the paper, and compare them with its claims.
 
@@ -51,18 +53,18 @@ def reproduce(
             for name in (experiments.names() if "all" in wanted else dict.fromkeys(wanted))
         ]
         require_no_file("out", out)
+        settings = settings_of(conf)
         size = experiments.Scale(scale, _real_streams(data))
         total = sum(len(e.configurations(size)) for e in chosen)
         out.mkdir(parents=True, exist_ok=True)
+        require_writable("out", out)
     except (ValueError, OSError) as error:
         refuse(error)
     from steelyard.experiments.execution import finished
     from steelyard.experiments.execution import reproduce as run
     from steelyard.report.writing import write_report
-    from steelyard.spark.session import session
 
-    error_console.print("Starting Spark", style="dim")
-    with session("steelyard reproduce", master) as spark, progress_bar() as progress:
+    with running_spark("reproduce", master, settings) as spark, progress_bar() as progress:
         bar = progress.add_task("Simulating", total=total)
         run(spark, chosen, out, size, lambda done: progress.advance(bar, done))
     with progress_bar() as progress:

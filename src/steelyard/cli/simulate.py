@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from steelyard.cli import option_values
+from steelyard.cli.checks import require_folder_for
 from steelyard.cli.console import console, error_console, numbers, refuse, require_packages
 from steelyard.cli.dashboard import check_page, paced_run, start_page, wait_for_interrupt
 from steelyard.cli.options import (
@@ -17,13 +18,18 @@ from steelyard.cli.options import (
     OUTPUT,
     RUN,
     Drift,
+    InputFile,
+    InputFormat,
+    InputKey,
     Seed,
     SkewOfZipf,
     Ui,
     UiPort,
+    is_on_command_line,
     option,
 )
 from steelyard.cli.own_schemes import Import
+from steelyard.dashboard import wording
 
 if TYPE_CHECKING:
     from steelyard.control.history import Slot
@@ -35,9 +41,9 @@ _MEASURES = (
     ("imbalance", "imbalance: largest load over mean load, minus 1", ".4f"),
     ("memory", "copies of a key, on average", ".3f"),
     ("hottest_copies", "copies of the hottest key", ",.0f"),
-    ("latency_mean", "latency, mean (s)", ",.3g"),
-    ("latency_p50", "latency, median (s)", ",.3g"),
-    ("latency_p99", "latency, 99th percentile (s)", ",.3g"),
+    ("latency_mean", "latency, mean", wording.seconds),
+    ("latency_p50", "latency, median", wording.seconds),
+    ("latency_p99", "latency, 99th percentile", wording.seconds),
     ("queue_length_max", "largest queue length (messages)", ",.0f"),
     ("moves", "virtual workers moved", ",.0f"),
     ("signals", "signals received", ",.0f"),
@@ -59,13 +65,9 @@ def simulate(
     skew: SkewOfZipf = None,
     drift: Drift = None,
     seed: Seed = 0,
-    input: Annotated[  # noqa: A002 - the option's name
-        str | None, option(INPUT, "File or folder of messages instead of a data set.")
-    ] = None,
-    format: Annotated[  # noqa: A002
-        str | None, option_values.message_format.option(INPUT, "Format of the input: {choices}.")
-    ] = None,
-    key: Annotated[str | None, option(INPUT, "Key column of CSV and Parquet files.")] = None,
+    input: InputFile = None,  # noqa: A002 - the option's name
+    format: InputFormat = None,  # noqa: A002
+    key: InputKey = None,
     time: Annotated[str | None, option(INPUT, "Time column of CSV and Parquet files.")] = None,
     on_malformed: Annotated[
         str,
@@ -128,7 +130,7 @@ def simulate(
     given = {
         name: list(value) if isinstance(value, tuple | list) else value
         for name, value in flags.items()
-        if _is_on_command_line(context, name)
+        if is_on_command_line(context, name)
     }
     try:
         _check_files(plot, csv)
@@ -159,17 +161,11 @@ def simulate(
             wait_for_interrupt()
 
 
-def _is_on_command_line(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
 def _check_files(plot: Path | None, csv: Path | None) -> None:
     if plot is not None and plot.suffix not in _FIGURES:
         raise ValueError(f"plot must end in .png, .svg or .pdf, got {str(plot)!r}")
-    for path in (plot, csv):
-        if path is not None and not path.parent.is_dir():
-            raise ValueError(f"{path.name!r}: the folder {str(path.parent)!r} does not exist")
+    require_folder_for("plot", plot)
+    require_folder_for("csv", csv)
 
 
 def _slots(configuration: "Configuration", outcome: "Outcome") -> "list[Slot]":
@@ -188,5 +184,6 @@ def _table(results: Any, configuration: Any) -> Table:
         rows = results.totals(metric)
         if not rows.empty:
             value = cast("float", rows["value"].iloc[0])
-            table.add_row(label, "never" if math.isnan(value) else f"{value:{form}}")
+            text = form(value) if callable(form) else f"{value:{form}}"
+            table.add_row(label, "never" if math.isnan(value) else text)
     return table

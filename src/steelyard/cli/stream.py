@@ -1,9 +1,10 @@
 """`steelyard stream`: aggregate a stream by key, and show its workers."""
 
+import logging
 import signal
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,24 +17,43 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard.cli import option_values
-from steelyard.cli.console import console, error_console, refuse, require_packages
+from steelyard.cli.console import (
+    console,
+    error_console,
+    presentable,
+    refuse,
+    require_packages,
+)
 from steelyard.cli.dashboard import check_page, start_page, wait_for_interrupt
+from steelyard.cli.name_values import SINK_OPTIONS
 from steelyard.cli.options import (
     GROUPING,
     INPUT,
     OUTPUT,
     SPARK,
     WINDOW,
+    Conf,
     Jars,
     Master,
     ReportKeys,
     Servers,
+    SourceOption,
     Topic,
     Ui,
     UiPort,
     option,
 )
-from steelyard.cli.stream_checks import check_stream_options, placement_of, slot_of, window_of
+from steelyard.cli.spark_start import running_spark, settings_of
+from steelyard.cli.stream_checks import (
+    Options,
+    check_stream_options,
+    own_settings,
+    placement_of,
+    slot_of,
+    window_of,
+    with_settings,
+)
+from steelyard.dashboard import wording
 from steelyard.dashboard.wording import many
 from steelyard.printable import printable
 
@@ -68,11 +88,17 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     path: Annotated[str | None, option(INPUT, "Folder of files to read.")] = None,
     servers: Servers = None,
     topic: Topic = None,
-    rate: Annotated[int, option(INPUT, "Messages per second of the rate source.")] = 1000,
+    source_option: SourceOption = None,
+    rate: Annotated[
+        int | None, option(INPUT, "Messages per second of the rate source; 1000 if not given.")
+    ] = None,
     files_per_batch: Annotated[
         int | None, option(INPUT, "Files in a micro-batch; all new files if not given.")
     ] = None,
-    once: Annotated[bool, option(INPUT, "Stop after all available messages are read.")] = False,
+    once: Annotated[
+        bool,
+        option(INPUT, "Stop after all available messages are read; micro-batches end periods."),
+    ] = False,
     key: Annotated[str, option(GROUPING, "Key column, or an SQL expression.")],
     agg: Annotated[
         list[str] | None,
@@ -116,6 +142,12 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         str | None, option(OUTPUT, "host:port to write to; --servers if not given.")
     ] = None,
     out_topic: Annotated[str | None, option(OUTPUT, "Kafka topic to write.")] = None,
+    sink_option: Annotated[
+        list[str] | None,
+        SINK_OPTIONS.option(
+            OUTPUT, "Option of Spark's sink, given like --conf. Repeatable.", "--out-option"
+        ),
+    ] = None,
     metrics_port: Annotated[
         int | None, option(OUTPUT, "Serve Prometheus metrics on 127.0.0.1 at this port.")
     ] = None,
@@ -127,6 +159,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     ] = None,
     master: Master = "local[*]",
     jars: Jars = None,
+    conf: Conf = None,
 ) -> None:
     """Aggregate a stream by key on balanced workers, and show the workers. Ctrl-C stops it."""
     require_packages("a stream", "spark", "pyspark")
@@ -134,14 +167,16 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         require_packages("metrics", "metrics", "prometheus_client")
     check_page(ui=ui, ui_port=ui_port)
     try:
-        check_stream_options(context.params)
+        options = with_settings(context.params)
+        check_stream_options(options)
+        settings = settings_of(conf, own_settings(options))
     except ValueError as error:
         refuse(error)
     from steelyard.aggregators.naming import aggregator_named
     from steelyard.dashboard.runs import ShownRun
     from steelyard.plans import Balance
     from steelyard.reported_keys import ReportedKeys
-    from steelyard.spark.session import STATE_IN_ROCKSDB, session
+    from steelyard.spark.session import STATE_IN_ROCKSDB
     from steelyard.spark.streaming.stream_grouping import group_stream
     from steelyard.spark.streaming.stream_input import StreamInput
     from steelyard.spark.streaming.stream_output import StreamOutput
@@ -152,12 +187,17 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         **({"spark.jars": jars} if jars else {}),
         # A task waits for the executor that has the state of its worker.
         **({"spark.locality.wait": "60s"} if placement == "delegated" else {}),
+        **settings,
     }
     try:
         aggregators = [aggregator_named(text) for text in agg or ["count"]]
         reported = ReportedKeys.of(report_keys)
-        stream_input = StreamInput(source, path, servers, topic, rate, files_per_batch)
-        output = StreamOutput(sink, out, out_servers or servers, out_topic, once)
+        stream_input = StreamInput(
+            source, path, servers, topic, rate or 1000, files_per_batch, options["source_option"]
+        )
+        output = StreamOutput(
+            sink, out, out_servers or servers, out_topic, once, options["sink_option"]
+        )
         output.require_room(checkpoint)
     except ValueError as error:
         refuse(error)
@@ -165,19 +205,17 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         # Spark may still write to the folder while it is removed.
         made = tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
         folder = Path(cleaning.enter_context(made))
-        with error_console.status("Starting Spark"):
-            starting = session("steelyard stream", master, more, folder / "spark.log")
-            spark = cleaning.enter_context(starting)
+        spark = cleaning.enter_context(running_spark("stream", master, more))
         try:
             frame, written = stream_input.frame(spark, key)
             grouped = group_stream(
                 frame,
                 written,
                 workers=workers,
-                placement=placement_of(context.params),
+                placement=placement_of(options),
                 control=control or folder / "control",
-                window=window_of(context.params),
-                slot=slot_of(context.params),
+                window=window_of(options),
+                slot=slot_of(options),
                 routing=Balance(report_keys=report_keys),
             )
             results = grouped.aggregate(*aggregators)
@@ -188,6 +226,8 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         if ui:
             title = f"{key} of {source}, {placement}"
             cleaning.enter_context(start_page([ShownRun(title, grouped.history)], ui_port))
+        # The last lines of this command say how many results wait.
+        logging.getLogger("steelyard.waiting").disabled = True
         newest: list[Any] = []
         place = len(results.columns) - len(aggregators) - 1
         name = results.columns[place]
@@ -208,6 +248,9 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
             console.print(screen())
         elif failed is None and not was_stopped:
             console.print(_reason_for_no_slot(query))
+        if failed is None:
+            for line in _results_to_come(query, grouped.waiting(), options):
+                console.print(line, soft_wrap=True)
         if ui and failed is None and not was_stopped:
             wait_for_interrupt()
     if failed is not None:
@@ -223,7 +266,7 @@ def _print_failure(failed: Exception) -> None:
     from steelyard.spark.streaming.state_schema import explanation_of
 
     first, *others = (explanation_of(str(failed)) or str(failed)).splitlines() or [""]
-    text = Text.assemble(("The query failed:", "red"), " ", printable(first))
+    text = Text.assemble(("The query failed:", "red"), " ", presentable(first))
     error_console.print(text, soft_wrap=True)
     for line in others:
         error_console.print(line.expandtabs(), highlight=False, soft_wrap=True)
@@ -258,6 +301,27 @@ def _reason_for_no_slot(query: "RunningQuery") -> str:
     """Return the reason why a query ended without a slot."""
     has_read = any(progress.numInputRows for progress in query.recentProgress)
     return "No slot has ended." if has_read else "There were no new messages."
+
+
+def _results_to_come(query: "RunningQuery", waiting: int, options: Options) -> Iterator[str]:
+    """Yield a line on results that are not written yet, and one on those that may change."""
+    if waiting:
+        kept = "they are in the checkpoint" if options["checkpoint"] else "no --checkpoint has them"
+        yield (
+            f"{many(waiting, 'partial result')} waited with the workers for the end of the period: "
+            f"{kept}. With --once no result waits."
+        )
+    last = query.lastProgress
+    if options["watermark"] is not None and last is not None:
+        open_windows = sum(
+            operator.numRowsTotal
+            for operator in last.stateOperators
+            if operator.operatorName == "stateStoreSave"
+        )
+        yield (
+            f"{many(open_windows, 'result')} of windows that the watermark has not passed may "
+            "still change."
+        )
 
 
 def _screen(history: "list[Slot]", newest: list[Any], columns: list[str]) -> RenderableType:
@@ -311,7 +375,7 @@ def workers_table(slot: "Slot") -> Table:
 
 
 def _seconds(latency: float | None) -> str:
-    return "" if latency is None else f"{latency:.2g} s"
+    return "" if latency is None else wording.seconds(latency)
 
 
 def _short(value: object) -> str:

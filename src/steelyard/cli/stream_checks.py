@@ -1,16 +1,21 @@
 """Check the options of `steelyard stream`, and turn them into objects of the API."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.cli.checks import (
+    is_local,
     require_files,
+    require_free_port,
     require_jars,
     require_kind,
     require_no_file,
-    require_port,
     require_servers,
+    require_writable,
 )
+from steelyard.cli.name_values import SINK_OPTIONS, SOURCE_OPTIONS, require_not_given
 from steelyard.durations import seconds_of
 from steelyard.validation import require_whole
 from steelyard.windows import Window
@@ -20,6 +25,32 @@ if TYPE_CHECKING:
 
 Options = Mapping[str, Any]
 """The values of all options, by the names of their parameters."""
+
+_OF_THE_SOURCE = {
+    "kafka.bootstrap.servers": "--servers",
+    "subscribe": "--topic",
+    "path": "--path",
+    "rowspersecond": "--rate",
+    "maxfilespertrigger": "--files-per-batch",
+}
+"""The options of a source that options of the command set."""
+
+_OF_THE_SINK = {
+    "kafka.bootstrap.servers": "--out-servers",
+    "topic": "--out-topic",
+    "path": "--out",
+    "checkpointlocation": "--checkpoint",
+}
+"""The options of a sink that options of the command set."""
+
+
+def with_settings(options: Options) -> dict[str, Any]:
+    """Return the options with the settings of --option and --out-option in place of their texts."""
+    return {
+        **options,
+        "source_option": SOURCE_OPTIONS.settings(options["source_option"]),
+        "sink_option": SINK_OPTIONS.settings(options["sink_option"]),
+    }
 
 
 def check_stream_options(options: Options) -> None:
@@ -32,15 +63,26 @@ def check_stream_options(options: Options) -> None:
     _check_output(options)
     _check_control(options["control"])
     require_jars(options["jars"])
+    require_not_given("option", options["source_option"], _OF_THE_SOURCE)
+    require_not_given("out-option", options["sink_option"], _OF_THE_SINK)
+
+
+def own_settings(options: Options) -> dict[str, str]:
+    """Return the option for each setting of Spark that --conf must not set."""
+    own = {"spark.master": "--master", "spark.jars": "--jars"}
+    if options["placement"] == "delegated":  # each worker has one partition of the state
+        own["spark.sql.shuffle.partitions"] = "--workers"
+    return own
 
 
 def _check_numbers(options: Options) -> None:
     require_whole("workers", options["workers"], least=1)
-    require_whole("rate", options["rate"], least=1)
+    if options["rate"] is not None:
+        require_whole("rate", options["rate"], least=1)
     if options["files_per_batch"] is not None:
         require_whole("files-per-batch", options["files_per_batch"], least=1)
     if options["metrics_port"] is not None:
-        require_port("metrics-port", options["metrics_port"])
+        require_free_port("metrics-port", options["metrics_port"])
 
 
 def window_of(options: Options) -> Window | None:
@@ -72,7 +114,9 @@ def placement_of(options: Options) -> "Placement":
                 "a period of event time needs --time and --window; or pass a number of "
                 "micro-batches"
             )
-        return Delegated(100 if virtual_workers is None else virtual_workers, period)
+        placement = Delegated(100 if virtual_workers is None else virtual_workers, period)
+        # In a run that ends, nothing may wait for the end of a period that never comes.
+        return replace(placement, period=1) if options["once"] else placement
     for name, value in (("virtual-workers", virtual_workers), ("period", options["period"])):
         if value is not None:
             raise ValueError(
@@ -99,6 +143,7 @@ def _number_or_length(text: str | None) -> int | str:
 def _check_input(options: Options) -> None:
     from steelyard.spark.streaming.stream_input import FILE_INPUTS
 
+    require_kind(options, "rate", "source", "rate")
     require_kind(options, "path", "source", *FILE_INPUTS)
     require_kind(options, "files_per_batch", "source", *FILE_INPUTS)
     require_kind(options, "topic", "source", "kafka")
@@ -110,12 +155,16 @@ def _check_input(options: Options) -> None:
 
 
 def _check_output(options: Options) -> None:
+    if options["sink_option"] and options["sink"] == "console":
+        raise ValueError("out-option needs --sink parquet or --sink kafka")
     require_kind(options, "out", "sink", "parquet")
     for name in ("out_servers", "out_topic"):
         require_kind(options, name, "sink", "kafka")
     require_servers("out-servers", options["out_servers"])
     for name in ("out", "checkpoint", "control"):
         require_no_file(name, options[name])
+        if options[name] is not None and is_local(options[name]):
+            require_writable(name, Path(options[name]))
 
 
 def _check_control(control: str | None) -> None:

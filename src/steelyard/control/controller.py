@@ -108,6 +108,7 @@ class Controller:
         self._planner, self._judgment, self._progress = resumed(parts, learned)
         self.last_batch = -1
         """The number of the last micro-batch that was added; -1 if there is none."""
+        self._held: dict[int, int] = {}
         self._begin_slot()
         self._publisher.begin(newest, self._planner.plan, self._judgment.owners)
         if self.version is not None:
@@ -127,6 +128,11 @@ class Controller:
     def history(self) -> deque[Slot]:
         """The latest slots of this controller, in order of time."""
         return self._publisher.history
+
+    @property
+    def waiting(self) -> int:
+        """The partial states that workers hold since the last micro-batch that was added."""
+        return sum(self._held.values())
 
     def begin_run(self) -> None:
         """Accept micro-batches from number 0 on, because a new run of the query begins."""
@@ -156,7 +162,9 @@ class Controller:
         """
         if batch <= self.last_batch:
             return None
-        work = self._totals.add(batch, seconds, sources, workers)
+        reports = list(workers)
+        self._held.update({r.worker: r.held for r in reports if r.batch == batch})
+        work = self._totals.add(batch, seconds, sources, reports)
         self._judgment.add(work)
         is_over = self._slot_length.is_over(self._totals.batches, self._totals.seconds)
         slot = self._end_slot(batch, now) if is_over else None

@@ -1,12 +1,24 @@
 """Keep secrets out of messages.
 
-An address enters; a text without its user, password and options leaves.
+An address enters; a text without its user, password and options leaves. The same for the values of
+settings whose names say that they are secrets.
 """
 
 import re
+from collections.abc import Iterable
 from urllib.parse import unquote
 
 _COLON = re.compile(":|%3a", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"(?i)secret|passw|passphrase|token|credential|jaas|(?:access|account|api|private|shared).?key"
+)
+_ASSIGNED = re.compile(r"""([\w.-]+)\s*=\s*(["'])(.*?)\2""", re.DOTALL)
+
+_kept: set[str] = set()
+"""The secrets of this process."""
+
+_SHORTEST = 4
+"""Shorter values, such as a number or "on", may stand anywhere in a message."""
 
 
 def without_secrets(address: str) -> str:
@@ -62,3 +74,44 @@ def _secrets_of(address: str) -> list[str]:
     options = re.split(r"[?&#]", behind if may_be_user else rest)[1:]
     values = [option.partition("=")[2] for option in options]
     return ([*_COLON.split(before), before] if may_be_user else []) + values
+
+
+def is_secret(name: str) -> bool:
+    """Whether the name of a setting says that its value is a secret.
+
+    >>> is_secret("spark.hadoop.fs.s3a.secret.key"), is_secret("kafka.security.protocol")
+    (True, False)
+    """
+    return bool(_SECRET_NAME.search(name))
+
+
+def secret_parts(value: str) -> list[str]:
+    r"""Return a secret value, and the secrets in it that a message may repeat alone.
+
+    Very short values and truth values are left out, because they are no secrets.
+
+    >>> secret_parts('ScramLoginModule required username="me" password="swordfish";')[1:]
+    ['swordfish']
+    >>> secret_parts("false")
+    []
+    """
+    inside = (text for name, _, text in _ASSIGNED.findall(value) if is_secret(name))
+    known = (part for part in (value, *inside) if part.lower() not in ("true", "false"))
+    return [part for part in known if len(part) >= _SHORTEST]
+
+
+def keep_secret(texts: Iterable[str]) -> None:
+    """Add texts to the secrets of this process, which `without_kept` replaces."""
+    _kept.update(texts)
+
+
+def without_kept(text: str) -> str:
+    """Replace the secrets of this process in a text.
+
+    >>> keep_secret(["swordfish"])
+    >>> without_kept("the password swordfish is wrong")
+    'the password *** is wrong'
+    """
+    for secret in sorted(_kept, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text

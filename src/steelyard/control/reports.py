@@ -67,6 +67,8 @@ class WorkerReport:
     """The start of the work in seconds since 1970, by the clock of the worker's machine."""
     ended: float = 0.0
     """The end of the work, by the same clock."""
+    held: int = 0
+    """The number of partial states that stay with the worker after the micro-batch."""
 
     def to_json(self) -> str:
         return json.dumps(astuple(self), separators=(",", ":"))

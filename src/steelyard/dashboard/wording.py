@@ -54,14 +54,15 @@ def percent(part: float) -> str:
 def seconds(length: float | None) -> str:
     """Format a length of time; an unknown one is a dash.
 
-    >>> seconds(0.0123), seconds(2.5), seconds(150), seconds(7200), seconds(None)
-    ('12.3 ms', '2.5 s', '2.5 min', '2 h', '–')
+    >>> seconds(0.0123), seconds(2.5), seconds(150), seconds(7_200_000), seconds(None)
+    ('12.3 ms', '2.5 s', '2.5 min', '2,000 h', '–')
     """
     if length is None or isnan(length):
         return "–"
     for size, unit in ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if length >= 0.9995 * size:
-            return f"{length / size:.3g} {unit}"
+            number = length / size
+            return f"{number:,.0f} {unit}" if number >= 99.95 else f"{number:.3g} {unit}"
     return "0 s" if length == 0 else f"{length * 1e6:.2g} µs"
 
 

@@ -31,6 +31,7 @@ LONGEST_LINE = 1 << 30
 GOOD_TIME = "a time of at least 0 seconds"
 _GZIP = b"\x1f\x8b\x08"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_SUFFIXES = {"csv": "csv", "parquet": "parquet", "pq": "parquet"}
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000}
 
 OnMalformed = Literal["stop", "skip"]
@@ -99,6 +100,28 @@ def load(
     if wanted.name == "csv":
         return _joined(_from_lines(files, _csv_rows(files, key, time), stop, header_lines=1))
     return _joined(_from_parquet(files, key, time, stop))
+
+
+def format_of(path: str | PathLike[str]) -> str:
+    """Return the format that the name of a file says, or the names of all files in a folder.
+
+    Raises:
+        ValueError: The names say no format, or several.
+
+    >>> format_of("visits.parquet"), format_of("visits.CSV.gz")
+    ('parquet', 'csv')
+    >>> format_of("visits.txt")
+    Traceback (most recent call last):
+    ...
+    ValueError: the name 'visits.txt' does not say its format: pass the format
+    """
+    files = _files(Path(path)) if Path(path).is_dir() else [Path(path)]
+    names = (file.name.lower().removesuffix(".gz") for file in files)
+    known = {_SUFFIXES.get(name.rpartition(".")[2]) for name in names}
+    found = known.pop()
+    if known or found is None:
+        raise ValueError(f"the name {str(path)!r} does not say its format: pass the format")
+    return found
 
 
 def checked_format(
@@ -205,7 +228,7 @@ def _csv_rows(files: list[Path], key: str, time: str | None) -> CsvRows:
             headers[file] = lines[0].as_py().removesuffix(b"\r")
             break
     if not headers:
-        raise ValueError(f"{files[0]} has no header line")
+        raise ValueError(f"{files[0]} has no header line, so it has no columns")
     first, header = next(iter(headers.items()))
     for file, other in headers.items():
         if other != header:

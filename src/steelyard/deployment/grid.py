@@ -66,6 +66,8 @@ class Grid:
     words: dict[str, WordStream] = field(repr=False)
     watch: Callable[[GridRun, Slot], None] = lambda *_: None
     done: Callable[[GridRun], None] = lambda _: None
+    spark_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Settings of Spark that the user gives; they may hold secrets."""
     _learned: dict[Path, tuple[float, int | None]] = field(default_factory=dict, repr=False)
     """By control path: the expected efficiency, and the slots until convergence."""
 
@@ -125,6 +127,7 @@ class Grid:
             **STATE_IN_ROCKSDB,
             **connector(),
             **(own or {}),
+            **self.spark_settings,
         }
         return session("steelyard deploy", master, more, self.scratch / "spark.log")
 

@@ -5,7 +5,7 @@ This runs inside Spark's Python tasks and knows no Spark.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,7 +67,6 @@ class Periodic:
             for part in timed.work(table):
                 made += self._sent(part)
         held = task.states.take()
-        report = timed.report()
         if self.period.ends_with(batch) or held.nbytes > self.most_held:
             made += self._sent(held)
             held = held.slice(0, 0)
@@ -79,6 +78,7 @@ class Periodic:
             )
         settings = {"period": str(now), "length": self.period.length, "workers": str(self.workers)}
         after = encoded(held, self.definition, settings)
+        report = replace(timed.report(), held=held.num_rows)
         return BatchResult(after, [*made, only_report(report, self.schema)])
 
     @property

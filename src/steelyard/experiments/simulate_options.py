@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from steelyard import datasets, schemes
 from steelyard.datasets import Dataset
-from steelyard.datasets.loading import OnMalformed
+from steelyard.datasets.loading import OnMalformed, format_of
 from steelyard.delegation import PaperRules, SteadyRules
 from steelyard.experiments.configuration import Configuration, series
 from steelyard.experiments.input_streams import FileStream, InputStream
@@ -66,15 +66,24 @@ class FileOptions:
     on_malformed: OnMalformed = "stop"
 
     def __post_init__(self) -> None:
-        if (self.input is None) != (self.format is None):
-            raise ValueError("input and format belong together: pass both or neither")
+        for name in ("format", "key", "time"):
+            if self.input is None and getattr(self, name) is not None:
+                raise ValueError(f"{name} has no effect without input: pass the files as input")
 
-    def stream(self) -> FileStream | None:
-        """Return the messages of the files; None without files."""
-        if self.input is None or self.format is None:
+    def stream(self, most: int | None = None) -> FileStream | None:
+        """Return the first messages of the files; None without files.
+
+        The names of the files say the format, unless it is given.
+        """
+        if self.input is None:
             return None
         return FileStream.of(
-            self.input, self.format, key=self.key, time=self.time, on_malformed=self.on_malformed
+            self.input,
+            self.format or format_of(self.input),
+            key=self.key,
+            time=self.time,
+            on_malformed=self.on_malformed,
+            most=most,
         )
 
 
@@ -232,13 +241,17 @@ class SimulateOptions:
 
     @staticmethod
     def read(path: Path) -> dict[str, Any]:
-        """Return the options in a TOML file by name."""
+        """Return the options in a TOML file by name, which may be written with - or with _."""
         try:
-            return tomllib.loads(path.read_text("utf-8"))
+            found = tomllib.loads(path.read_text("utf-8"))
         except OSError as error:
             raise ValueError(f"{str(path)!r} cannot be read: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{str(path)!r} is not TOML: {error}") from error
+        options = {name.replace("-", "_"): value for name, value in found.items()}
+        if len(options) < len(found):
+            raise ValueError(f"{str(path)!r} has an option twice, with - and with _ in its name")
+        return options
 
     def configuration(self) -> Configuration:
         """Return the configuration of the simulation."""

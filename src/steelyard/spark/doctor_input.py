@@ -4,9 +4,9 @@ The options of the command line enter; a frame leaves.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path, PurePosixPath
 
@@ -14,7 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from steelyard.spark.failures import SparkFailed, plain_failures
+from steelyard.datasets.ragged_rows import first_ragged_row
+from steelyard.spark.failures import SparkFailed, kafka_failures, plain_failures
 from steelyard.validation import require_whole
 
 SOURCES = ("parquet", "csv", "json", "table", "kafka")
@@ -54,6 +55,7 @@ class Data:
         separator: The separator of the fields of a csv file.
         multiline: Whether a csv field may contain line breaks.
         is_guess: Whether `kind` is a guess, because neither the user nor a file name gives it.
+        options: Further options of Spark's source, which may hold secrets.
 
     Raises:
         ValueError: `kind` is unknown, or an argument that it needs is missing.
@@ -67,6 +69,7 @@ class Data:
     separator: str = ","
     multiline: bool = False
     is_guess: bool = False
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.kind not in SOURCES:
@@ -115,9 +118,9 @@ class Data:
         if self.kind == "kafka":
             return self._sample(spark)
         assert self.path is not None
-        with self._explained_failures():
+        with self.explained_failures():
             if self.kind == "table":
-                return _resolved(spark.read.table(self.path))
+                return _resolved(spark.read.options(**self.options).table(self.path))
             reader = spark.read.format(self.kind)
             if self.kind != "parquet":
                 reader = reader.option("mode", "FAILFAST")
@@ -126,15 +129,29 @@ class Data:
                 reader = reader.option("multiLine", self.multiline)
                 # With pruned columns Spark does not notice a line with too few fields.
                 reader = reader.option("columnPruning", False)
-            return _resolved(reader.load(self.path))
+            frame = _resolved(reader.options(**self.options).load(self.path))
+        if not frame.columns:
+            raise ValueError(f"data: {self.path!r} has no columns, because it is empty")
+        return frame
+
+    def _first_ragged_row(self) -> str | None:
+        """Return where the first row with too few or too many fields is, if the files are here."""
+        path = Path(self.path or "")
+        if self.kind != "csv" or not path.exists():
+            return None
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        return first_ragged_row(filter(_is_data, files), self.separator, multiline=self.multiline)
 
     @contextmanager
-    def _explained_failures(self) -> Iterator[None]:
-        """Name the data that Spark cannot read, and the remedy where one is known."""
+    def explained_failures(self, what: str = "cannot be read") -> Iterator[None]:
+        """Name the data that Spark cannot read, and the remedy or the line where one is known."""
         try:
-            with plain_failures(f"data: {self.path!r} cannot be read"):
+            with plain_failures(f"data: {(self.path or self.name)!r} {what}"):
                 yield
         except SparkFailed as error:
+            ragged = self._first_ragged_row()
+            if ragged is not None:
+                raise SparkFailed(f"data: {ragged}") from error.__cause__
             remedy = ""
             if _NO_CONNECTOR.search(str(error)):
                 remedy = "; Spark has no connector for this file system: pass its jars with --jars"
@@ -154,8 +171,9 @@ class Data:
         assert self.topic is not None
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", self.servers)
         reader = reader.option("subscribe", self.topic).option("startingOffsets", "earliest")
-        with plain_failures("Kafka cannot be read"):
-            rows = _resolved(reader.option("minPartitions", _PIECES).load())
+        reader = reader.option("minPartitions", _PIECES).options(**self.options)
+        with kafka_failures("Kafka cannot be read"):
+            rows = _resolved(reader.load())
         rows = rows.select(
             F.col("key").cast("string"), F.col("value").cast("string"), "partition", "timestamp"
         )

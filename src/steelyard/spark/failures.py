@@ -17,6 +17,9 @@ _JAVA_ERROR = re.compile(r"^(?:Caused by)?: (\S[^\n]*)", re.MULTILINE)
 _JAVA_CLASS = re.compile(r"(?:[\w$]+\.)+[\w$]+(?:Exception|Error): (?=\S)")
 """The name of a Java error class before its message."""
 
+_NO_KAFKA = re.compile(r"(?i)data ?source:? \S*kafka|DATA_SOURCE_NOT_FOUND|kafka\S* is not found")
+"""Spark's error if its connector to Kafka is missing."""
+
 
 class SparkFailed(ValueError):  # noqa: N818
     """Spark could not be started, or could not read data; `__cause__` is the original error."""
@@ -31,6 +34,22 @@ def plain_failures(what: str) -> Iterator[None]:
         if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
             raise
         raise SparkFailed(f"{what}: {sentence_of(str(error))}") from error
+
+
+@contextmanager
+def kafka_failures(what: str) -> Iterator[None]:
+    """Do the same as `plain_failures`, and say how Spark gets its connector to Kafka."""
+    try:
+        with plain_failures(what):
+            yield
+    except SparkFailed as error:
+        if not _NO_KAFKA.search(str(error)):
+            raise
+        raise SparkFailed(
+            f"{what}: Spark has no connector to Kafka; pass its jars with --jars, or its package "
+            "with --conf spark.jars.packages="
+            "org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION, where VERSION is that of Spark"
+        ) from error.__cause__
 
 
 def sentence_of(text: str) -> str:

@@ -118,7 +118,7 @@ def load(
     lines = _text(spark, path)
     first = lines.filter("beginning != 0").select("line").first()
     if first is None:
-        raise ValueError(f"{path} has no header line")
+        raise ValueError(f"{path} has no header line, so it has no columns")
     header = bytes(first["line"]).removesuffix(b"\r")
     try:
         rows = CsvRows.below(header, key, time)

@@ -4,9 +4,11 @@ A master enters, local by default; a session leaves.
 """
 
 import os
+import signal
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,6 +17,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from steelyard.control.redaction import without_kept
 from steelyard.printable import printable
 from steelyard.spark.failures import SparkFailed, plain_failures
 from steelyard.spark.versions.interfaces import CHECKPOINT_FILE_MANAGER, stop_logging_errors
@@ -62,6 +65,9 @@ RETRY_LOST_TASKS_ONLY = {
 By default Spark 4.2 repeats or fails the stages after a task whose retry writes other bytes. The
 bytes of a block differ if its rows have another order.
 """
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+"""Options of the JVM; those of the user follow ours."""
 
 _CONNECT_PORT = 15002
 """Port of a Connect server whose address has no port."""
@@ -123,12 +129,18 @@ def session(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not master.startswith("sc://"):
         quiet = Path(__file__).with_name("log4j2.properties").as_uri()
-        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={quiet}"
-    with _starting(master), nullcontext() if log is None else _stderr_to(log):
-        spark = builder.config(map={**settings, **(more or {})}).getOrCreate()
+        settings[_JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={quiet}"
+    given = dict(more or {})
+    if _JAVA_OPTIONS in given and _JAVA_OPTIONS in settings:
+        settings[_JAVA_OPTIONS] += f" {given.pop(_JAVA_OPTIONS)}"
+    elsewhere = nullcontext() if log is None else _stderr_to(log)
+    with _starting(master), elsewhere, _ctrl_c_after_start() as is_pressed:
+        spark = builder.config(map={**settings, **given}).getOrCreate()
         _ = spark.version  # this is the first request to a Connect server
     stop_logging_errors()  # commands print one sentence for each error
     try:
+        if is_pressed():
+            raise KeyboardInterrupt
         yield spark
     finally:
         from steelyard.spark.streaming.listening import stop_listening
@@ -152,6 +164,33 @@ def _require_an_answer(master: str) -> None:
             f"Spark at {master} cannot be started: no server answers ({why}); is a Connect "
             "server running?"
         ) from error
+
+
+@contextmanager
+def _ctrl_c_after_start() -> Iterator[Callable[[], bool]]:
+    """Keep the first Ctrl-C until Spark has started; the second one ends the start at once.
+
+    If PySpark is interrupted while it starts the JVM, the JVM keeps running after the command has
+    ended. Afterwards Ctrl-C raises `KeyboardInterrupt`, without PySpark's own handler.
+
+    Yields:
+        A function that returns whether the user has pressed Ctrl-C.
+    """
+    presses: list[int] = []
+
+    def keep(number: int, _: object) -> None:
+        presses.append(number)
+        if len(presses) > 1:
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, keep)
+    try:
+        yield lambda: bool(presses)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -182,9 +221,10 @@ def _stderr_to(log: Path) -> Iterator[None]:
     try:
         with open(terminal, "w", buffering=1, closefd=False) as sys.stderr:
             yield
-    except BaseException:
+    except Exception:
         for line in log.read_text(errors="replace").splitlines():
-            os.write(terminal, f"{printable(line.expandtabs())}\n".encode())
+            shown = printable(without_kept(line.expandtabs()))
+            os.write(terminal, f"{shown}\n".encode())
         raise
     finally:
         sys.stderr = ours

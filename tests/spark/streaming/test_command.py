@@ -88,6 +88,21 @@ def test_a_changed_query_is_refused_in_one_sentence(files, tmp_path, keeps_contr
     )
 
 
+def test_a_control_path_in_use_is_refused_in_one_sentence(files, tmp_path, caplog):
+    """The command prints the sentence alone; users of Python find it in the log."""
+    (tmp_path / "control").mkdir()
+    (tmp_path / "control" / "owner").write_text("another")
+    arguments = ("--source", "parquet", "--path", files, "--key", "page", "--once")
+    refused = run(*arguments, "--control", tmp_path / "control")
+    assert refused.exit_code == 1
+    shown = refused.output[refused.output.index("The query failed") :]
+    sentence = f"control: {tmp_path / 'control'} is in use by the query another; give each query"
+    assert f"The query failed: {sentence}" in " ".join(shown.split())
+    assert "Traceback" not in refused.output
+    assert 1 == len(shown.splitlines())
+    until(lambda: sentence in caplog.text)
+
+
 @pytest.fixture
 def files(tmp_path):
     """A folder with three files; half of the rows have one page."""

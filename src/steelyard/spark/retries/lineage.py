@@ -86,6 +86,9 @@ class Lineage:
 
         >>> Lineage().rows(Step("Relation", "[id#0L,page#1] parquet")).ordered
         True
+        >>> kafka = "kafka, [subscribe=t], [key#7], StreamingRelation kafka, [key#0], name=x"
+        >>> Lineage().rows(Step("StreamingRelationV2", kafka)).ids
+        (7,)
         """
         if step.name == "Range":  # EXPLAIN does not print the number of its column
             return Rows(None, others=None, ordered=True)
@@ -93,18 +96,20 @@ class Lineage:
             return Rows((), ordered=True)
         if step.name == "CTERelationRef":
             return self._reference(step)
-        start = step.text.find("[") if step.name in _LISTED_FIRST else step.text.rfind("[")
-        stop = step.text.find("]", start)
+        # A source of version 2, such as Kafka, ends with the same source of version 1.
+        text = step.text.rpartition(", StreamingRelation ")[0] or step.text
+        start = text.find("[") if step.name in _LISTED_FIRST else text.rfind("[")
+        stop = text.find("]", start)
         if start < 0 or stop < 0:
             return unknown_rows(f"the step {step.name}")
-        items = items_of(parts_of(step.text[start + 1 : stop]) or [])
+        items = items_of(parts_of(text[start + 1 : stop]) or [])
         if items is None:
             return unknown_rows(f"the step {step.name}")
         rows = deterministic_rows(items)
         if step.name == "LogicalRDD":
             assert rows.ids is not None
             return self.find_rows(rows.ids) or unknown_rows("an RDD")
-        is_file = step.name == "Relation" and step.text[stop + 1 :].strip() in _FILES
+        is_file = step.name == "Relation" and text[stop + 1 :].strip() in _FILES
         is_stream = step.name in _STREAMS and _ORDERED_STREAM.search(step.text) is not None
         return replace(rows, ordered=is_file or is_stream or step.name == "LocalRelation")
 

@@ -85,6 +85,15 @@ class GroupedStream:
         """
         return History(self.controller.history)
 
+    def waiting(self) -> int:
+        """Return the number of partial results that wait with delegated workers.
+
+        These are results of keys, or of keys in windows, since the last finished micro-batch that
+        Spark has reported. They are in the checkpoint. They leave at the end of their period, with
+        a later micro-batch, which needs new messages.
+        """
+        return self.controller.waiting
+
     def await_reports(self, query: StreamingQuery, seconds: float = 60.0) -> None:
         """Wait until the history includes all finished micro-batches of a query.
 

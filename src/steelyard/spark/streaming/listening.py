@@ -23,6 +23,9 @@ from steelyard.spark.streaming.state_schema import explanation_of
 
 _log = logging.getLogger("steelyard")
 
+_waiting_log = logging.getLogger("steelyard.waiting")
+"""A logger of its own, because `steelyard stream` prints the number itself."""
+
 
 class ControlLoop:
     """The link from the observed metrics of one query to its controller.
@@ -88,16 +91,26 @@ class ControlLoop:
                 self._store.shown,
             )
 
-    def end_run(self, query: str, *, is_unexplained: bool = False) -> None:
+    def end_run(
+        self, query: str, *, has_failed: bool = False, is_unexplained: bool = False
+    ) -> None:
         """Free the control path of a finished query, and release its controller.
 
         If the end is an unexplained failure, log whether the definition of the query has changed.
+        If it is no failure, log how many partial results wait with the workers.
         """
         if self._store is not None:
             if is_unexplained:
                 self._explain_failure(self._store, query)
             self._store.release(query)
-        if query == self.query:
+        if query == self.query and self._held is not None:
+            if not has_failed and self._held.waiting:
+                _waiting_log.warning(
+                    "%s partial results wait with the delegated workers, in the checkpoint: they "
+                    "leave when a later run of the query ends their period; for a run that ends, "
+                    "such as one with availableNow, use sy.Delegated(period=1)",
+                    f"{self._held.waiting:,}",
+                )
             self._held = None
 
     def _explain_failure(self, store: ControlStore, query: str) -> None:
@@ -147,7 +160,7 @@ class _Listener(StreamingQueryListener):
         is_unexplained = bool(failure) and explanation is None
         for loop in self._loops_of(query):
             try:
-                loop.end_run(query, is_unexplained=is_unexplained)
+                loop.end_run(query, has_failed=bool(failure), is_unexplained=is_unexplained)
             except Exception:  # noqa: BLE001  # as above; the other loops must still end
                 _log.exception("the control path of query %s could not be freed", query)
 

@@ -26,6 +26,9 @@ _REFUSED = "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"
 _REFUSED_BY_A_TASK = re.compile(r"the checkpoint is of a query with the .* or use a new checkpoint")
 """The error of `Definition.require_same`, within the error of a task that raised it."""
 
+_CONTROL_PATH = re.compile(r"^(?:ValueError|RuntimeError): (control: [^\n]+)", re.MULTILINE)
+"""The last line of the traceback of a task that cannot use the control path."""
+
 _COLUMNS = 4
 """Number of columns; two definitions have the same types once in a billion."""
 
@@ -66,7 +69,7 @@ _DECIMALS = [
 
 
 def explanation_of(failure: str) -> str | None:
-    """Return a sentence that names the change if a query failed because its definition changed.
+    """Return our sentence if a query failed by its control path or by a changed definition.
 
     Args:
         failure: The error with which Spark ended the query.
@@ -77,6 +80,9 @@ def explanation_of(failure: str) -> str | None:
     by_task = _REFUSED_BY_A_TASK.search(failure)
     if by_task is not None:
         return by_task[0]
+    by_control = _CONTROL_PATH.search(failure)
+    if by_control is not None:
+        return by_control[1]
     schemas = failure.partition(_REFUSED)[2].split(_BEFORE)[1:3]
     if len(schemas) < 2:
         return None

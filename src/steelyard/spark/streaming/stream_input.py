@@ -1,13 +1,14 @@
 """The source of `steelyard stream`: settings enter; a streaming DataFrame and its key leave."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from steelyard.spark.failures import plain_failures
+from steelyard.spark.failures import kafka_failures
 from steelyard.spark.resolved_columns import of_command_line
 
 INPUTS = ("kafka", "parquet", "json", "text", "rate")
@@ -28,6 +29,7 @@ class StreamInput:
         topic: Kafka's topic.
         rate: Rows per second, for the source `rate`.
         files_per_batch: The largest number of files in a micro-batch.
+        options: Further options of Spark's source, which may hold secrets.
 
     Raises:
         ValueError: The kind is unknown, or one of its settings is missing.
@@ -39,6 +41,7 @@ class StreamInput:
     topic: str | None = None
     rate: int = 1000
     files_per_batch: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.kind not in INPUTS:
@@ -53,7 +56,7 @@ class StreamInput:
 
         Lines of text have their words in `word`; messages of Kafka have text for a key and a value.
         """
-        with plain_failures(f"source {self.kind}"):
+        with kafka_failures(f"source {self.kind}"):
             frame = self._read(spark)
         found = of_command_line(frame, key)
         return frame, found if isinstance(found, str) else found.alias("key")
@@ -61,11 +64,12 @@ class StreamInput:
     def _read(self, spark: SparkSession) -> DataFrame:
         reader = spark.readStream.format(self.kind)
         if self.kind == "rate":
-            return reader.option("rowsPerSecond", self.rate).load()
+            return reader.option("rowsPerSecond", self.rate).options(**self.options).load()
         if self.kind == "kafka":
             return self._read_topic(reader)
         if self.files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", self.files_per_batch)
+        reader = reader.options(**self.options)
         if self.kind == "text":
             return self._read_words(reader)
         return self._read_rows(spark, reader)
@@ -75,8 +79,10 @@ class StreamInput:
         assert self.topic is not None
         reader = reader.option("kafka.bootstrap.servers", self.servers)
         reader = reader.option("subscribe", self.topic).option("startingOffsets", "earliest")
-        return reader.load().withColumns(
-            {name: F.col(name).cast("string") for name in ("key", "value")}
+        return (
+            reader.options(**self.options)
+            .load()
+            .withColumns({name: F.col(name).cast("string") for name in ("key", "value")})
         )
 
     def _read_words(self, reader: DataStreamReader) -> DataFrame:
@@ -85,7 +91,7 @@ class StreamInput:
 
     def _read_rows(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
         try:
-            schema = spark.read.format(self.kind).load(self.path).schema
+            schema = spark.read.format(self.kind).options(**self.options).load(self.path).schema
         except AnalysisException as error:
             raise ValueError(
                 f"there are no files in {self.path!r} from which to read the columns; put at "

@@ -1,7 +1,7 @@
 """The sink of `steelyard stream`: a DataFrame of results enters; a running query leaves."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from steelyard.spark.failures import plain_failures
+from steelyard.spark.failures import kafka_failures
 
 OUTPUTS = ("console", "parquet", "kafka")
 """The kinds of sinks."""
@@ -28,6 +28,7 @@ class StreamOutput:
         servers: Kafka's bootstrap servers.
         topic: Kafka's topic.
         once: Whether the query ends after it has read all available messages.
+        options: Further options of Spark's sink, which may hold secrets.
 
     Raises:
         ValueError: The kind is unknown, or one of its settings is missing.
@@ -38,6 +39,7 @@ class StreamOutput:
     servers: str | None = None
     topic: str | None = None
     once: bool = False
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.kind not in OUTPUTS:
@@ -69,7 +71,7 @@ class StreamOutput:
         Returns:
             The running query.
         """
-        with plain_failures(f"sink {self.kind}"):
+        with kafka_failures(f"sink {self.kind}"):
             if self.kind == "kafka":
                 writer = self._write_topic(results, key)
             elif self.kind == "parquet":
@@ -87,8 +89,9 @@ class StreamOutput:
             F.to_json(F.struct("*")).alias("value"),
         )
         writer = messages.writeStream.format("kafka")
-        return writer.option("kafka.bootstrap.servers", self.servers).option("topic", self.topic)
+        writer = writer.option("kafka.bootstrap.servers", self.servers).option("topic", self.topic)
+        return writer.options(**self.options)
 
     def _write_folder(self, batch: DataFrame, number: int) -> None:
         """Write a folder for each micro-batch; a replay replaces the folder."""
-        batch.write.mode("overwrite").parquet(f"{self.path}/batch={number}")
+        batch.write.mode("overwrite").options(**self.options).parquet(f"{self.path}/batch={number}")
