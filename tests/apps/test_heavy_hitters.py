@@ -50,6 +50,14 @@ def test_bounds_hold_in_every_window(visits, capacity):
     assert all(trend.gain > 0.05 for trend in trends)
 
 
+def test_the_key_may_be_an_expression(visits):
+    """Its values are counted like those of a column, and names may be in another case."""
+    upper = visits.withColumn("page", F.upper("page"))
+    asked = ASKED | {"time": "AT"}
+    found = summaries(heavy_hitters(visits, F.upper("page"), **asked, capacity=400))
+    assert exact(upper) == {summary.start: summary.counts for summary in found}
+
+
 def test_counts_are_exact_after_a_shuffle_and_in_sliding_windows(visits):
     """The counts do not depend on the order of rows; each message is in two windows."""
     shuffled = visits.repartition(3, "id")

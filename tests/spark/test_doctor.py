@@ -100,6 +100,18 @@ def test_several_and_nested_columns_are_keys(spark):
     assert 'df.withColumn("user_id", F.col("user.id"))' in found.advice.code
 
 
+def test_the_command_takes_a_key_in_sql(parquet, frame):
+    """Its numbers are those of a column of the same values, and the advice repeats the SQL."""
+    done = doctor(parquet, "--key", "upper(PAGE)", "--workers", 4, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    made = frame.withColumn("upper(page)", F.upper("page"))
+    expected = json.loads(sy.doctor.examine(made, "upper(page)", 4).to_json())
+    assert ["upper(page)"] == found["key"]
+    assert expected["top"] == found["top"]
+    assert 'df.withColumn("upper_page", F.expr("upper(page)"))' in found["recommendation"]["code"]
+
+
 def test_null_keys_are_reported(spark):
     """Keys with one null column are reported, too."""
     rows = spark.range(1000).selectExpr(

@@ -305,8 +305,10 @@ def test_the_command_line_takes_columns_fields_and_sql(visits):
             of_command_line(visits, text)
 
 
-def test_no_key_column_is_shuffled(visits):
-    """`repartition` routes by the expression, so rows are not wider than before."""
-    balanced = sy.repartition(visits, 2, F.lower("page"))
+def test_no_key_column_is_shuffled(visits, capsys):
+    """`repartition` routes by the expressions, so the shuffled rows are not wider than before."""
+    balanced = sy.repartition(visits, 2, F.lower("page"), salt=["user.Id"])
     assert visits.schema == balanced.schema
     assert to_arrow(visits.orderBy("id")) == to_arrow(balanced.orderBy("id"))
+    balanced.explain(extended=True)
+    assert "__steelyard" not in capsys.readouterr().out

@@ -199,8 +199,8 @@ def column_code(found: ResolvedColumns, key: str) -> str:
     for call, made in {"F.col": F.col, "F.expr": F.expr}.items():
         with suppress(PySparkException):  # the text is no name, or no SQL
             both = found.frame.withColumns({key: found.computed[key], tried: made(text)})
-            expressions = repeated(both).expressions
-            if key in expressions and expressions[key] == expressions.get(tried):
+            found_as = repeated(both).expressions
+            if key in found_as and found_as[key].lower() == found_as.get(tried, "").lower():
                 return f"{call}({printable(json.dumps(text, ensure_ascii=False))})"
     return "..."
 
