@@ -12,8 +12,8 @@ from steelyard.spark.joins.key_types import compared_type
 from tests.spark.joins.frames import assert_as_spark
 
 NUMBERS = "tinyint smallint int bigint float double decimal(10,2) decimal(38,18) decimal(38,0)"
-TIMES = "date timestamp timestamp_ntz"
-TYPES = [*NUMBERS.split(), *TIMES.split(), "string"]
+TIMES = ["date", "timestamp", "timestamp_ntz"]
+TYPES = [*NUMBERS.split(), *TIMES, "string"]
 
 
 @pytest.fixture
@@ -34,20 +34,26 @@ def types_in_spark(spark, one, other):
     analyzed = printed.getvalue().split("== Optimized")[0].split("== Analyzed")[1]
     condition = re.search(r"Filter \((.*)\)", analyzed)[1]
     sides = zip(condition.split(" = "), (one, other), strict=True)
-    casts = [(re.search(r"cast\(\w+#\d+L? as (.*)\)", side), own) for side, own in sides]
+    casts = [(re.search(r"cast\(.* as (.*)\)", side), own) for side, own in sides]
     return [own if cast is None else cast[1] for cast, own in casts]
 
 
 @pytest.mark.classic_only(reason="the numbers of columns are not printed")
 @pytest.mark.parametrize("one", TYPES)
 def test_the_type_of_the_comparison_is_that_of_spark(spark, text_is_cast, one):
-    """This is true for every pair of types that are not refused."""
+    """Numbers, times and text are compared among themselves, and text with all."""
+    differing = {}
     for other in TYPES:
-        kinds = [
+        if "string" not in (one, other) and (one in TIMES) != (other in TIMES):
+            continue
+        both = [
             spark.sql(f"SELECT cast(NULL AS {kind}) k").schema[0].dataType for kind in (one, other)
         ]
-        found = compared_type(spark, *kinds)
-        assert [found.simpleString()] * 2 == types_in_spark(spark, one, other), other
+        found = compared_type(spark, *both)
+        expected = types_in_spark(spark, one, other)
+        if found is None or [found.simpleString()] * 2 != expected:
+            differing[other] = (found, expected)
+    assert differing == {}
 
 
 @pytest.mark.parametrize(

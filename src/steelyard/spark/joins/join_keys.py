@@ -238,9 +238,9 @@ def _columns(
 
 def _field(frame: DataFrame, argument: str, name: str) -> DataFrame:
     """Return a frame with one field of a struct."""
-    field = frame.select(F.col(name).alias(name))
     try:
-        _ = field.schema
+        field = frame.select(F.col(name).alias(name))
+        _ = field.schema  # Spark Connect looks for the field only now
     except AnalysisException:
         listed = ", ".join(frame.columns)
         raise ValueError(
