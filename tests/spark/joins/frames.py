@@ -5,13 +5,11 @@ import warnings
 import pyarrow as pa
 
 import steelyard as sy
-from steelyard.spark.versions.arrow import from_arrow
 
-NAN = float("nan")
 POOLS = {
-    "bigint": (pa.int64(), [*range(30), None]),
-    "string": (pa.string(), ["", *map(str, range(30)), None]),
-    "double": (pa.float64(), [0.0, -0.0, NAN, None, *(i / 2 for i in range(1, 27))]),
+    "bigint": [*range(30), None],
+    "string": ["", *range(30), None],
+    "double": ["0.0", "-0.0", "NaN", None, *(i / 2 for i in range(1, 27))],
 }
 """The values of keys by their type; the first ones are hot."""
 
@@ -27,11 +25,17 @@ def random_frame(spark, rng, rows, kind="bigint", hot=0.0, name="n"):
         hot: The fraction of rows with the first two keys or with the last.
         name: The name of the other column.
     """
-    of_type, pool = POOLS[kind]
+    pool = POOLS[kind]
     places = rng.integers(0, len(pool), rows)
     places[: int(hot * rows)] = rng.choice([0, 0, 0, 1, len(pool) - 1], int(hot * rows))
-    keys = pa.array([pool[place] for place in places], of_type)
-    return from_arrow(spark, pa.table({"k": keys, name: pa.array(rng.permutation(rows))}))
+    keys = ["NULL" if pool[place] is None else f"'{pool[place]}'" for place in places]
+    # Values in SQL keep their order in a retry, so their columns may be salts on every version.
+    values = [f"({key}, {n})" for key, n in zip(keys, rng.permutation(rows), strict=True)]
+    frame = spark.sql(
+        f"SELECT cast(col1 AS {kind}) AS k, cast(col2 AS bigint) AS {name} "
+        f"FROM VALUES {', '.join(values or ['(NULL, NULL)'])}"
+    )
+    return frame.limit(rows) if rows == 0 else frame
 
 
 def rows_of(frame):

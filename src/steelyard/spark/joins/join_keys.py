@@ -240,7 +240,7 @@ def _field(frame: DataFrame, argument: str, name: str) -> DataFrame:
     """Return a frame with one field of a struct."""
     try:
         field = frame.select(F.col(name).alias(name))
-        _ = field.schema  # Spark Connect looks for the field only now
+        _ = field.schema  # Spark Connect finds the field only now
     except AnalysisException:
         listed = ", ".join(frame.columns)
         raise ValueError(
