@@ -21,7 +21,7 @@ import steelyard as sy
 from steelyard.spark.session import CHECKPOINTS_ON_DISK, RETRY_LOST_TASKS_ONLY
 from steelyard.spark.versions.partitions import to_partitions
 
-ROWS, PARTS, LARGE, COPIES = 6000, 6, 1_200_000, 5
+ROWS, PARTS, LARGE, COPIES, OTHERS = 6000, 6, 1_200_000, 5, 400
 
 
 def maybe_kill(folder):
@@ -171,6 +171,17 @@ def join(frame, files, folder):
     return rows_of(joined.mapInArrow(slow(folder), joined.schema))
 
 
+def full_join(frame, files, folder):
+    """Run a slow stage after a full join with a key that is hot in both frames."""
+    page = F.when(F.col("id") % 2 == 0, "hot").otherwise(F.concat(F.lit("none "), "id"))
+    others = frame.sparkSession.range(0, OTHERS, 1, PARTS).select(page.alias("page"), "id")
+    small = others.withColumnRenamed("id", "other").repartition(PARTS)
+    joined = sy.join(frame, small, "page", "full", workers=PARTS)
+    made = joined.mapInArrow(slow(folder), joined.schema)
+    pairs = F.count("other"), F.count_distinct("other"), F.sum("other")
+    return rows_of(made.groupBy(F.coalesce("id", F.lit(-1))).agg(F.count("*"), *pairs))
+
+
 def stream(frame, files, folder):
     """Drop the duplicates of a stream, and run its rows on workers by a given plan."""
     kept = _one_of_each(frame.sparkSession, files)
@@ -227,6 +238,7 @@ OPERATIONS = {
         whole_light_keys,
         aggregate,
         join,
+        full_join,
         balancer,
         by_position,
         stream,

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.on_cluster import LARGE, ROWS
+from tests.spark.on_cluster import LARGE, OTHERS, ROWS
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 ROW_BY_ROW = ["repartition", "map_arrow", "map_arrow_on_files", "whole_light_keys", "balancer"]
-WORK = [*ROW_BY_ROW, "aggregate", "join"]
+WORK = [*ROW_BY_ROW, "aggregate", "join", "full_join"]
 
 
 # Every step before one operation, and one step before every operation.
@@ -56,6 +56,12 @@ def check(results):
     for name in ROW_BY_ROW:
         assert results[name] == rows, name
     assert results["join"] == [[page, i, len(page)] for page, i in rows]
+    each, hot = OTHERS // 2, sum(range(0, OTHERS, 2))
+    matched = [
+        [i, each, each, each, hot] if page == "hot" else [i, 1, 0, 0, None] for page, i in rows
+    ]
+    unmatched = [-1, each, each, each, hot + each]
+    assert results["full_join"] == sorted([unmatched, *matched])
     by_page = {}
     for page, i in rows:
         by_page.setdefault(page, []).append(i)

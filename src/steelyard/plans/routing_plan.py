@@ -84,6 +84,11 @@ class RoutingPlan:
         return np.diff(self.starts)
 
     @property
+    def has_splits(self) -> bool:
+        """Whether a bucket has more than one bin."""
+        return self.bins_of.size > self.buckets
+
+    @property
     def weights(self) -> Floats:
         """The weight of each cell: its fraction of its bucket's messages."""
         before = np.concatenate(([0], self.ends[:-1]))

@@ -68,16 +68,38 @@ def with_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column, salt: Column) 
     return frame.withColumn(BIN, bin_of(frame.sparkSession, plan, bucket, salt))
 
 
-def with_every_bin(frame: DataFrame, plan: RoutingPlan, bucket: Column) -> DataFrame:
-    """Add the column `BIN`, and repeat each row once for each bin of its bucket.
+def with_every_bin(
+    frame: DataFrame,
+    plan: RoutingPlan,
+    bucket: Column,
+    *,
+    into: str = BIN,
+    number: str | None = None,
+) -> DataFrame:
+    """Add a column with a bin, and repeat each row once for each bin of its bucket.
 
     Only rows of split buckets appear more than once.
+
+    Args:
+        frame: The rows.
+        plan: The routing plan.
+        bucket: The bucket of a row.
+        into: The name of the new column.
+        number: The name of another new column, which numbers the bins of a row from 0; None for no
+            such column.
+
+    Returns:
+        The frame with the new columns.
     """
+    if not plan.has_splits and number is None:
+        return frame.withColumn(
+            into, bin_of(frame.sparkSession, plan, bucket, F.lit(0).cast("long"))
+        )
     starts, bins = plan.bins_by_bucket()
     # One array: the place at which the bins of each bucket begin, counted from 1, and the bins.
     entries = np.concatenate([starts + starts.size + 1, bins]).astype(np.int32)
     table = unprinted_array(frame.sparkSession, entries)
     first = F.get(table, F.col(_BUCKET))
     own = F.slice(table, first, F.get(table, F.col(_BUCKET) + 1) - first)
-    columns = map(named, frame.columns)
-    return frame.withColumn(_BUCKET, bucket).select(*columns, F.explode(own).alias(BIN))
+    every = F.explode(own).alias(into) if number is None else F.posexplode(own).alias(number, into)
+    return frame.withColumn(_BUCKET, bucket).select(*map(named, frame.columns), every)

@@ -290,20 +290,37 @@ def warn_of_equal_rows(frame: DataFrame, plan: RoutingPlan, bucket: Column, salt
         bucket: The bucket of a row's key.
         salts: The columns that distinguish rows of one key.
     """
+    share = equal_rows(frame, plan, bucket, salts)
+    if share is not None:
+        compared = ", ".join(map(shown, salts.names))
+        warnings.warn(
+            f"{share:.0%} of the rows of a hot key are equal in {compared}, "
+            "and equal rows stay in one partition; name columns that differ with salt=",
+            stacklevel=4,
+        )
+
+
+def equal_rows(frame: DataFrame, plan: RoutingPlan, bucket: Column, salts: Salts) -> float | None:
+    """Return the share of rows with equal salts in a split bucket, if it exceeds a cell.
+
+    Args:
+        frame: The rows, of which only some are read.
+        plan: The plan that splits buckets.
+        bucket: The bucket of a row's key.
+        salts: The columns that distinguish rows of one key.
+
+    Returns:
+        The share in the first such bucket; None if there is none.
+    """
     split = sorted(plan.splits)
     if not split:
-        return
+        return None
     checked = frame.select(bucket.alias("bucket"), salts.column().alias("salt"))
     checked = checked.where(F.col("bucket").isin(split)).limit(_CHECKED_ROWS)
     rows = to_arrow(checked).to_pandas()
     for number, own in rows.groupby("bucket"):
-        largest = own["salt"].value_counts(normalize=True).iloc[0]
+        largest = float(own["salt"].value_counts(normalize=True).iloc[0])
         widest = max(cell.weight for cell in plan.cells(int(number)))
         if len(own) >= ENOUGH and largest > widest:
-            compared = ", ".join(map(shown, salts.names))
-            warnings.warn(
-                f"{largest:.0%} of the rows of a hot key are equal in {compared}, "
-                "and equal rows stay in one partition; name columns that differ with salt=",
-                stacklevel=4,
-            )
-            return
+            return largest
+    return None
