@@ -1,7 +1,8 @@
 """`steelyard doctor`: find out whether data is skewed, how much it costs, and how to fix it."""
 
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,6 +32,7 @@ from steelyard.cli.options import (
 
 if TYPE_CHECKING:
     from steelyard.doctor import Examination
+    from steelyard.spark.doctor_input import Data
 
 _NO_DATA = (
     "data must be a file, a folder or a table to examine, "
@@ -70,6 +72,15 @@ def doctor(
     work: Annotated[
         str, option_values.work.option(GROUPING, "Work on the rows of a key: {choices}.")
     ] = "python",
+    row_time: Annotated[
+        float | None, option(GROUPING, "Microseconds of work on a row; a guess by default.")
+    ] = None,
+    row_bytes: Annotated[
+        float | None, option(GROUPING, "Shuffled bytes of a row of a join; by default measured.")
+    ] = None,
+    other_bytes: Annotated[
+        float | None, option(GROUPING, "Bytes of the other table of a join.")
+    ] = None,
     time_column: Annotated[
         str | None, option(GROUPING, "Time column, to see whether hot keys change.", "--time")
     ] = None,
@@ -82,13 +93,11 @@ def doctor(
     require_packages("the doctor", "doctor", "pyspark", "pandas", "numba")
     if html is not None:
         require_packages("the page", "simulate", "matplotlib", "jinja2")
+    from steelyard.doctor.estimates import Estimates
     from steelyard.doctor.job import Job
-    from steelyard.doctor.strategies import STRATEGIES
     from steelyard.doctor.work import KindOfWork
     from steelyard.spark.doctor_input import Data, kind_of
     from steelyard.spark.examining import examine, steps
-    from steelyard.spark.failures import plain_failures
-    from steelyard.spark.session import session
 
     try:
         path = _single_path(data or [])
@@ -106,6 +115,7 @@ def doctor(
         )
         names = key or (["key"] if chosen.kind == "kafka" else [])
         speeds = None if capacities is None else tuple(numbers("capacities", capacities))
+        estimates = Estimates(row_time, row_bytes, other_bytes)
         Job(KindOfWork.named(work), tuple(names), workers, speeds)  # raises for bad settings
         if master.startswith("local"):
             chosen.require_there()
@@ -121,16 +131,44 @@ def doctor(
         "spark.driver.memory": "2g",
         **({"spark.jars": jars} if jars else {}),
     }
+    question = partial(
+        examine,
+        key=names,
+        workers=workers,
+        capacities=speeds,
+        work=work,
+        estimates=estimates,
+        time=time_column,
+    )
+    with _short_interrupts():
+        found = _examined(chosen, question, steps(time_column, work), master, more)
+    _show(found, as_json=as_json)
+    if html is not None:
+        _write_page(found, html)
+
+
+def _examined(
+    chosen: "Data",
+    question: Callable[..., "Examination"],
+    steps: int,
+    master: str,
+    more: dict[str, str],
+) -> "Examination":
+    """Start Spark, examine the data with a progress bar, and stop Spark."""
+    from steelyard.doctor.strategies import STRATEGIES
+    from steelyard.spark.failures import plain_failures
+    from steelyard.spark.interrupts import quiet_interrupts
+    from steelyard.spark.session import session
+
+    titles = {strategy.name: strategy.title for strategy in STRATEGIES}
     with ExitStack() as cleaning:
         made = tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
-        folder = Path(cleaning.enter_context(made))
+        log = Path(cleaning.enter_context(made)) / "spark.log"
         with error_console.status("Starting Spark"):
-            starting = session("steelyard doctor", master, more, folder / "spark.log")
-            spark = cleaning.enter_context(starting)
+            spark = cleaning.enter_context(session("steelyard doctor", master, more, log))
+            cleaning.enter_context(quiet_interrupts())
         progress = cleaning.enter_context(progress_bar())
-        bar = progress.add_task("Reading", total=steps(time_column) + 1)
-
-        titles = {strategy.name: strategy.title for strategy in STRATEGIES}
+        bar = progress.add_task("Reading", total=steps + 1)
 
         def watch(step: str) -> None:
             progress.update(bar, advance=1, description=titles.get(step, step.capitalize()))
@@ -138,22 +176,22 @@ def doctor(
         try:
             frame = chosen.frame(spark)
             with plain_failures(f"data: {chosen.name!r} cannot be examined"):
-                found = examine(
-                    frame,
-                    names,
-                    workers,
-                    capacities=speeds,
-                    work=work,
-                    time=time_column,
-                    source=chosen.name,
-                    is_sample=chosen.is_sample,
-                    watch=watch,
-                )
+                return question(frame, source=chosen.name, is_sample=chosen.is_sample, watch=watch)
         except ValueError as error:
             refuse(error)
-    _show(found, as_json=as_json)
-    if html is not None:
-        _write_page(found, html)
+
+
+@contextmanager
+def _short_interrupts() -> Iterator[None]:
+    """End with one line and exit code 130 after Ctrl-C, like other programs."""
+    from steelyard.spark.interrupts import restored_interrupts
+
+    try:
+        with restored_interrupts():
+            yield
+    except KeyboardInterrupt:
+        error_console.print("Interrupted: the doctor has stopped Spark.")
+        raise typer.Exit(130) from None
 
 
 def _write_page(found: "Examination", html: Path) -> None:

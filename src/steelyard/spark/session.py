@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from steelyard.printable import printable
 from steelyard.spark.failures import SparkFailed, plain_failures
+from steelyard.spark.interrupts import deferred_interrupts
 from steelyard.spark.versions.interfaces import CHECKPOINT_FILE_MANAGER, stop_logging_errors
 from steelyard.spark.versions.supported import require_connect
 
@@ -124,17 +125,19 @@ def session(
     if not master.startswith("sc://"):
         quiet = Path(__file__).with_name("log4j2.properties").as_uri()
         settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={quiet}"
-    with _starting(master), nullcontext() if log is None else _stderr_to(log):
-        spark = builder.config(map={**settings, **(more or {})}).getOrCreate()
-        _ = spark.version  # this is the first request to a Connect server
-    stop_logging_errors()  # commands print one sentence for each error
+    quietly = nullcontext() if log is None else _stderr_to(log)
     try:
-        yield spark
+        with deferred_interrupts(), _starting(master), quietly:
+            running = builder.config(map={**settings, **(more or {})}).getOrCreate()
+            _ = running.version  # this is the first request to a Connect server
+        stop_logging_errors()  # commands print one sentence for each error
+        yield running
     finally:
-        from steelyard.spark.streaming.listening import stop_listening
+        if running is not None:
+            from steelyard.spark.streaming.listening import stop_listening
 
-        stop_listening(spark)
-        spark.stop()
+            stop_listening(running)
+            running.stop()
 
 
 def _require_an_answer(master: str) -> None:
