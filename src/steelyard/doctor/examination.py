@@ -276,10 +276,8 @@ class Examination:
     @property
     def assumptions(self) -> str:
         """What the costs assume, because it cannot be counted."""
-        time = f"The time of a row, {self.row_time:g} microseconds, is an assumption (row_time)"
-        if self.row_bytes is None:
-            return f"{time}."
-        return f"{time}, and its {self.row_bytes:,.0f} bytes are an estimate (row_bytes)."
+        bytes_ = f" and {self.row_bytes:,.0f} bytes (row_bytes)" if self.row_bytes else ""
+        return f"The doctor assumes {self.row_time:g} microseconds (row_time){bytes_} for a row."
 
     @property
     def ideal(self) -> str:
