@@ -7,6 +7,9 @@ HOSTILE = (
     "<script>document.title='owned'</script>"
 )
 
+HOSTILE_BYTES = b"\xff\x9b31m\x00\xe2\x82[bold]" + HOSTILE.encode()
+"""Bytes that are not UTF-8, before the same text."""
+
 HOSTILE_NAME = HOSTILE.replace("</script>", "<script>")
 """The same text as the end of a path. It contains one slash, so its folder must be created."""
 

@@ -10,7 +10,7 @@ from steelyard.cli import console as cli_console
 from steelyard.control.store import ControlStore
 from steelyard.printable import printable
 from tests.dashboard.model import slot
-from tests.hostile import HOSTILE, HOSTILE_NAME, obeyed_by_a_terminal
+from tests.hostile import HOSTILE, HOSTILE_BYTES, HOSTILE_NAME, obeyed_by_a_terminal
 
 PLAIN = {"COLUMNS": "2000", "TERMINAL_WIDTH": "2000", "NO_COLOR": "1", "TERM": "dumb"}
 
@@ -62,6 +62,17 @@ def test_a_simulation_of_hostile_files(folder):
     assert r"cg on 2 workers (equal), [bold]$\b^{$" in output
     assert f"The figure is {printable(plot)}" in output
     assert r"[bold]$\b^{$" in plot.read_text("utf-8")
+
+
+def test_the_doctor_shows_hostile_bytes_as_text(spark, tmp_path):
+    """A binary key may hold any bytes; the page has them as text, too."""
+    rows = spark.createDataFrame([(bytearray(HOSTILE_BYTES),)] * 50, "k binary")
+    data, page = tmp_path / "keys.parquet", tmp_path / "page.html"
+    rows.write.parquet(str(data))
+    output = run("doctor", data, "--key", "k", "--workers", "4", "--html", page)
+    assert r"\xff\x9b31m\x00\xe2\x82[bold][/x][bold]:boom:\x1b[31m" in output
+    assert r"\xff\x9b31m\x00\xe2\x82" in page.read_text("utf-8")
+    assert "<script>" not in page.read_text("utf-8")
 
 
 @pytest.mark.parametrize(

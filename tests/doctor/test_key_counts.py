@@ -28,8 +28,10 @@ def test_messages_keys_and_shares_are_exact(plain, workers):
     assert [number for _, number in best[:TOP]] == [top.messages for top in counts.top]
     assert all(plain[top.name[0]] == top.messages for top in counts.top)
     assert sum(number for _, number in best[:10]) == counts.of_first(10)
-    for parts in (counts.by_bucket, counts.by_partition):
+    for parts in (counts.by_bucket, *counts.by_partition.values()):
         assert counts.messages == parts.sum()
+    folded = counts.partitions(4 * workers).reshape(4, workers).sum(axis=0)
+    assert folded.tolist() == counts.partitions(workers).tolist()
     assert counts.keys == counts.keys_by_bucket.sum()
 
 
@@ -95,3 +97,8 @@ def test_p1_is_exact(plain):
     """It is the share of the hottest key."""
     found = diagnose(KeyCounts.of(plain, workers=3), Job(PYTHON, ("k",), 3))
     assert max(plain.values()) / sum(plain.values()) == found.p1
+
+
+def test_partitions_that_are_not_counted_are_refused():
+    with pytest.raises(ValueError, match="number must divide one of 24, 200, got 7"):
+        KeyCounts.of({"a": 1}, workers=3).partitions(7)

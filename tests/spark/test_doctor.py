@@ -121,6 +121,8 @@ def test_null_keys_are_reported(spark):
                                                                "check the column.")  # fmt: skip
     both = sy.doctor.examine(rows, ["page", "region"], 4, work="join")
     assert "It has a null" in both.verdict
+    long = sy.doctor.Estimates(row_time=10_000)
+    both = sy.doctor.examine(rows, ["page", "region"], 4, work="join", estimates=long)
     assert 'df.dropna(subset=["page", "region"]).join(other, ["page", "region"])' == (
         both.advice.code
     )

@@ -1,6 +1,7 @@
 """`steelyard doctor`: find out whether data is skewed, how much it costs, and how to fix it."""
 
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,6 +36,7 @@ from steelyard.cli.spark_start import running_spark, settings_of
 
 if TYPE_CHECKING:
     from steelyard.doctor import Examination
+    from steelyard.spark.doctor_input import Data
 
 _NO_DATA = (
     "data must be a file, a folder or a table to examine, "
@@ -84,6 +86,15 @@ def doctor(
     work: Annotated[
         str, option_values.work.option(GROUPING, "Work on the rows of a key: {choices}.")
     ] = "python",
+    row_time: Annotated[
+        float | None, option(GROUPING, "Microseconds of work on a row; a guess by default.")
+    ] = None,
+    row_bytes: Annotated[
+        float | None, option(GROUPING, "Shuffled bytes of a row of a join; by default measured.")
+    ] = None,
+    other_bytes: Annotated[
+        float | None, option(GROUPING, "Bytes of the other table of a join.")
+    ] = None,
     time_column: Annotated[
         str | None, option(GROUPING, "Time column, to see whether hot keys change.", "--time")
     ] = None,
@@ -98,12 +109,11 @@ def doctor(
     require_packages("the doctor", "doctor", "pyspark", "pandas", "numba")
     if html is not None:
         require_packages("the page", "simulate", "matplotlib", "jinja2")
+    from steelyard.doctor.estimates import Estimates
     from steelyard.doctor.job import Job
-    from steelyard.doctor.strategies import STRATEGIES
     from steelyard.doctor.work import KindOfWork
     from steelyard.spark.doctor_input import Data, kind_of
     from steelyard.spark.examining import examine, steps
-    from steelyard.spark.resolved_columns import of_command_line
 
     try:
         path = _single_path(data or [])
@@ -124,6 +134,7 @@ def doctor(
         settings = settings_of(conf, {"spark.master": "--master", "spark.jars": "--jars"})
         names = key or (["key"] if chosen.kind == "kafka" else [])
         speeds = None if capacities is None else tuple(numbers("capacities", capacities))
+        estimates = Estimates(row_time, row_bytes, other_bytes)
         Job(KindOfWork.named(work), tuple(names), workers, speeds)  # raises for bad settings
         if master.startswith("local"):
             chosen.require_there()
@@ -140,36 +151,66 @@ def doctor(
         **({"spark.jars": jars} if jars else {}),
         **settings,
     }
+    question = partial(
+        examine,
+        workers=workers,
+        capacities=speeds,
+        work=work,
+        estimates=estimates,
+        time=time_column,
+        report_keys=report_keys,
+    )
+    with _short_interrupts():
+        found = _examined(chosen, names, question, steps(time_column, work), master, more)
+    _show(found, as_json=as_json)
+    if html is not None:
+        _write_page(found, html)
+
+
+def _examined(
+    chosen: "Data",
+    names: list[str],
+    question: Callable[..., "Examination"],
+    steps: int,
+    master: str,
+    more: dict[str, str],
+) -> "Examination":
+    """Start Spark, examine the data with a progress bar, and stop Spark."""
+    from steelyard.doctor.strategies import STRATEGIES
+    from steelyard.spark.interrupts import quiet_interrupts
+    from steelyard.spark.resolved_columns import of_command_line
+
+    titles = {strategy.name: strategy.title for strategy in STRATEGIES}
     with ExitStack() as cleaning:
         spark = cleaning.enter_context(running_spark("doctor", master, more))
+        cleaning.enter_context(quiet_interrupts())
         progress = cleaning.enter_context(progress_bar())
-        bar = progress.add_task("Reading", total=steps(time_column) + 1)
-
-        titles = {strategy.name: strategy.title for strategy in STRATEGIES}
+        bar = progress.add_task("Reading", total=steps + 1)
 
         def watch(step: str) -> None:
             progress.update(bar, advance=1, description=titles.get(step, step.capitalize()))
 
         try:
             frame = chosen.frame(spark)
+            found_key = [of_command_line(frame, name) for name in names]
+            named = {"source": chosen.name, "is_sample": chosen.is_sample}
             with chosen.explained_failures("cannot be examined"):
-                found = examine(
-                    frame,
-                    [of_command_line(frame, name) for name in names],
-                    workers,
-                    capacities=speeds,
-                    work=work,
-                    time=time_column,
-                    source=chosen.name,
-                    is_sample=chosen.is_sample,
-                    report_keys=report_keys,
-                    watch=watch,
-                )
+                return question(frame, found_key, watch=watch, **named)
         except ValueError as error:
             refuse(error)
-    _show(found, as_json=as_json)
-    if html is not None:
-        _write_page(found, html)
+
+
+@contextmanager
+def _short_interrupts() -> Iterator[None]:
+    """End with one line and exit code 130 after Ctrl-C, like other programs."""
+    from steelyard.spark.interrupts import restored_interrupts
+
+    try:
+        with restored_interrupts():
+            yield
+    except KeyboardInterrupt:
+        error_console.print("Interrupted: the doctor has stopped Spark.")
+        raise typer.Exit(130) from None
 
 
 def _write_page(found: "Examination", html: Path) -> None:

@@ -6,9 +6,14 @@ it is first used.
 
 key_counts.py    the number of messages of each key
 skew.py          entropy, and the nearest Zipf distribution
+zipf_line.py     the line of a figure, over the ranks that it describes
 periods.py       whether the hot keys change over time
 strategies.py    the grouping strategies that are compared
-loads.py         the load of each worker under a strategy
+loads.py         the load of each task under a strategy
+spark_loads.py   the same for Spark's own remedies
+adaptive.py      what adaptive execution does with the partitions of a join
+scheduling.py    the time of a stage, from the times of its tasks
+estimates.py     what cannot be counted: time and bytes of a row
 costs.py         the cost of each strategy
 work.py          the kinds of work on the rows of a key
 job.py           work, key and workers, as lines of code
@@ -23,13 +28,23 @@ from typing import TYPE_CHECKING
 
 from steelyard.doctor.advice import Advice
 from steelyard.doctor.costs import Cost
+from steelyard.doctor.estimates import Estimates
 from steelyard.doctor.examination import Examination, HotKey
 from steelyard.doctor.periods import Interval, OverTime
 
 if TYPE_CHECKING:
     from steelyard.spark.examining import examine
 
-__all__ = ["Advice", "Cost", "Examination", "HotKey", "Interval", "OverTime", "examine"]
+__all__ = [
+    "Advice",
+    "Cost",
+    "Estimates",
+    "Examination",
+    "HotKey",
+    "Interval",
+    "OverTime",
+    "examine",
+]
 
 
 def __getattr__(name: str) -> object:

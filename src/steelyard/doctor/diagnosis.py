@@ -13,7 +13,8 @@ from steelyard.doctor.job import Job
 from steelyard.doctor.key_counts import KeyCounts
 from steelyard.doctor.periods import OverTime
 from steelyard.doctor.skew import entropy, zipf_exponent
-from steelyard.doctor.strategies import STRATEGIES
+from steelyard.doctor.strategies import compared
+from steelyard.doctor.work import JOIN
 
 
 def diagnose(
@@ -35,7 +36,7 @@ def diagnose(
         is_sample: Whether the messages are a sample of more.
         watch: Called with the name of each strategy before its cost is computed.
     """
-    compared = tuple(_watched_costs(counts, job, watch))
+    found = tuple(_watched_costs(counts, job, watch))
     p1 = counts.hottest / counts.messages
     hottest_is_null = None in counts.top[0].name
     return Examination(
@@ -55,14 +56,16 @@ def diagnose(
         entropy=entropy(counts),
         most_entropy=math.log2(counts.keys),
         over_time=over_time,
-        costs=compared,
-        advice=advise(job, compared, counts.messages, p1, hottest_is_null=hottest_is_null),
+        costs=found,
+        row_time=job.row_time,
+        row_bytes=job.row_bytes if job.work == JOIN else None,
+        advice=advise(job, found, counts.messages, p1, hottest_is_null=hottest_is_null),
     )
 
 
 def _watched_costs(counts: KeyCounts, job: Job, watch: Callable[[str], None]) -> Iterator[Cost]:
-    pending = costs(counts, job.workers, job.capacities)
-    for strategy in STRATEGIES:
+    pending = costs(counts, job)
+    for strategy in compared(job.work.name):
         watch(strategy.name)
         yield next(pending)
 

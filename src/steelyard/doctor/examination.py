@@ -23,7 +23,7 @@ _LISTED_KEYS = 10
 """Hottest keys that the text lists."""
 _BAR_WIDTH = 8
 """Characters of the bar beside the hottest key."""
-_NAME_WIDTH = 30
+_NAME_WIDTH = 24
 """Most characters of a strategy in the table of costs."""
 _LINE_WIDTH = 78
 """Most characters of a line, without its indentation."""
@@ -81,6 +81,10 @@ class Examination:
     over_time: OverTime | None
     """The hottest keys over time; None without a time column."""
     costs: tuple[Cost, ...]
+    row_time: float
+    """Microseconds that the work takes for a row: an estimate."""
+    row_bytes: float | None
+    """Bytes of a row in the shuffle of a join: an estimate; None for other work."""
     advice: Advice
 
     @property
@@ -103,7 +107,7 @@ class Examination:
 
     def description_of(self, cost: Cost) -> str:
         """Describe the strategy of a cost for a user."""
-        return cost.strategy.described(self.workers, self.key)
+        return cost.strategy.described(self.workers, self.key, cost.tasks)
 
     def sections(self) -> tuple[TextSection, ...]:
         """Return questions and answers, in lines of at most 80 characters."""
@@ -133,8 +137,10 @@ class Examination:
         if self.hottest_is_null and self.skewed == "strong":
             it = "It is null" if len(self.key) == 1 else "It has a null"
             return f"Yes. {hottest} {it}: filter the nulls, or check the column."
+        if self.skewed == "strong" and self.work.balanced_code is None:
+            return f"Yes, but it does not matter for an aggregate. {hottest}"
         if self.skewed == "strong":
-            return f"Yes. {hottest} It is too large for one worker, so it has to be split."
+            return f"Yes. {hottest} It is {self.p1 * self.workers:.1f} times that share."
         if self.skewed == "mild":
             return f"A little. {hottest} No key is too large, but large keys share a worker."
         return f"No, not for {worker_count(self.workers)}. {hottest}"
@@ -186,6 +192,8 @@ class Examination:
             "most_entropy": self.most_entropy,
             "skewed": self.skewed,
             "over_time": None if self.over_time is None else _json_drift(self.over_time),
+            "row_time": self.row_time,
+            "row_bytes": self.row_bytes,
             "costs": [cost.fields() for cost in self.costs],
             "recommendation": asdict(self.advice),
         }
@@ -244,25 +252,40 @@ class Examination:
         return f"Yes: these keys are hot in some periods and not in others: {keys}. {table}"
 
     def _cost_lines(self) -> tuple[str, ...]:
-        head = ("", "largest", "", "copies of", "copies of")
-        below = ("", "task", "slowdown", "a key", "hottest")
+        head = ("", "largest", "", "with", "copies of", "copies of")
+        below = ("", "task", "slowdown", "overhead", "a key", "hottest")
         rows = [
             (
                 shown_key((self.description_of(cost),), _NAME_WIDTH),
                 _percent(cost.largest_share),
                 f"{cost.slowdown:.2f} ×",
+                f"{cost.with_overhead:.2f} ×",
                 f"{cost.copies:.2f}",
                 f"{cost.hottest_copies:,}",
             )
             for cost in self.costs
         ]
-        table = [*_columns((head, below, *rows)), ""]
-        note = (
-            "Largest task: its share of the messages. Slowdown: the time of the slowest task, "
-            f"divided by its time {self.ideal}. Copies: the number of workers that hold a key, on "
-            "average and for the hottest key."
+        first, second, *lines = _columns((head, below, *rows))
+        table = [first, second]
+        for line, cost in zip(lines, self.costs, strict=True):
+            table += [line, *(f"  {part}" for part in _wrapped(cost.note, _LINE_WIDTH - 2))]
+        return (*table, "", *_wrapped(f"{self.cost_note} {self.assumptions}"))
+
+    @property
+    def cost_note(self) -> str:
+        """What the columns of the costs mean."""
+        return (
+            "Largest task: its share of the messages. Slowdown: the time of the stage, divided by "
+            f"its time {self.ideal}. With overhead: the same with the time to start tasks and to "
+            "count keys. Copies: the number of workers that hold a key, on average and for the "
+            "hottest key."
         )
-        return (*table, *_wrapped(note))
+
+    @property
+    def assumptions(self) -> str:
+        """What the costs assume, because it cannot be counted."""
+        bytes_ = f" and {self.row_bytes:,.0f} bytes (row_bytes)" if self.row_bytes else ""
+        return f"The doctor assumes {self.row_time:g} microseconds (row_time){bytes_} for a row."
 
     @property
     def ideal(self) -> str:
@@ -275,9 +298,13 @@ class Examination:
         advice = self.advice
         what = advice.what[0].upper() + advice.what[1:] + "."
         assumed = f"This assumes {self.work.meaning} (work={self.work.name})."
-        code = textwrap.wrap(
-            advice.code, _LINE_WIDTH - 4, subsequent_indent="    ", break_on_hyphens=False
-        )
+        code = [
+            part
+            for line in advice.code.split("\n")
+            for part in textwrap.wrap(
+                line, _LINE_WIDTH - 4, subsequent_indent="    ", break_on_hyphens=False
+            )
+        ]
         return (*_wrapped(what), "", *(f"  {line}" for line in code), "",
                 *_wrapped(advice.why), *_wrapped(assumed))  # fmt: skip
 
@@ -312,9 +339,9 @@ def _span(first: float, last: float) -> str:
     return f"{shown_time(first, with_hours=hours)} to {shown_time(last, with_hours=hours)}"
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrapped(text: str, width: int = _LINE_WIDTH) -> list[str]:
     kept = printable(text).replace(" %", "\N{NO-BREAK SPACE}%")
-    lines = textwrap.wrap(kept, _LINE_WIDTH, break_on_hyphens=False)
+    lines = textwrap.wrap(kept, width, break_on_hyphens=False)
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
@@ -325,6 +352,6 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     for first, *others in rows:
         line = first + " " * (widths[0] - columns_of(first))
         for cell, width in zip(others, widths[1:], strict=True):
-            line += f"{cell:>{width + 3}}"
+            line += f"{cell:>{width + 2}}"
         lines.append(line.rstrip())
     return lines

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from steelyard.hashing import buckets_of, hash_keys
+from steelyard.doctor.adaptive import SHUFFLE_PARTITIONS
+from steelyard.hashing import buckets_of, hash_keys, mix64
 from steelyard.key_text import Name
-from steelyard.schemes import KeyGrouping
 
 Counts = NDArray[np.int64]
 
@@ -25,6 +25,18 @@ BUCKETS = 8192
 
 TOP = 20
 """Number of hottest keys whose names are kept."""
+
+FACTORS = (2, 4, 8)
+"""More partitions by key, as multiples of the workers."""
+
+
+def counted_partitions(workers: int) -> tuple[int, ...]:
+    """Return the numbers of partitions for which the messages of each partition are counted.
+
+    >>> counted_partitions(24), counted_partitions(25)
+    ((192, 200), (200,))
+    """
+    return tuple(dict.fromkeys((FACTORS[-1] * workers, SHUFFLE_PARTITIONS)))
 
 
 @dataclass(frozen=True)
@@ -63,8 +75,8 @@ class KeyCounts:
     """Messages in each bucket of a plan."""
     keys_by_bucket: Counts
     """Different keys in each bucket."""
-    by_partition: Counts
-    """Messages in each partition under key grouping."""
+    by_partition: Mapping[int, Counts]
+    """Messages in each partition of `repartition(n, key)`, for each n of `counted_partitions`."""
 
     def __post_init__(self) -> None:
         if not self.values.size:
@@ -78,7 +90,10 @@ class KeyCounts:
         hashes = hash_keys(pa.array(names, pa.string()))
         values, keys_with = np.unique(numbers, return_counts=True)
         buckets = buckets_of(hashes, BUCKETS)
-        parts = KeyGrouping().router(workers).route_many(hashes)
+        mixed = mix64(hashes)  # as independent of the buckets as Spark's own hash
+        parts = {
+            size: (mixed % np.uint64(size)).astype(np.int32) for size in counted_partitions(workers)
+        }
         top = [
             TopKey((name,), int(number), int(hashed))
             for name, number, hashed in zip(names[:TOP], numbers, hashes, strict=False)
@@ -89,7 +104,7 @@ class KeyCounts:
             top=tuple(top),
             by_bucket=_sums(buckets, numbers, BUCKETS),
             keys_by_bucket=np.bincount(buckets, minlength=BUCKETS),
-            by_partition=_sums(parts, numbers, workers),
+            by_partition={size: _sums(part, numbers, size) for size, part in parts.items()},
         )
 
     def named_by(self, shown: Callable[[Name], Name]) -> Self:
@@ -120,6 +135,18 @@ class KeyCounts:
         before = self.keys_with.cumsum() - self.keys_with
         taken = np.clip(keys - before, 0, self.keys_with)
         return int((taken * self.values).sum())
+
+    def partitions(self, number: int) -> Counts:
+        """Return the messages in each partition of `repartition(number, key)`.
+
+        The partition of a key is its hash modulo the number, so a divisor of a counted number is
+        known, too.
+        """
+        for size, messages in self.by_partition.items():
+            if size % number == 0:
+                return np.asarray(messages.reshape(-1, number).sum(axis=0), np.int64)
+        counted = ", ".join(map(str, self.by_partition))
+        raise ValueError(f"number must divide one of {counted}, got {number}")
 
     def mean(self, by_value: ArrayLike) -> float:
         """Return the mean over all keys of a quantity that depends on a key's messages.

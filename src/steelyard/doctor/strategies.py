@@ -9,12 +9,18 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from steelyard.doctor.loads import (
-    WorkerLoads,
+    TaskLoads,
     Workload,
     loads_by_hash,
     loads_by_plan,
     loads_by_round_robin,
     loads_by_scheme,
+)
+from steelyard.doctor.spark_loads import (
+    loads_by_adaptive_execution,
+    loads_by_map_side,
+    loads_by_more_partitions,
+    loads_by_smaller_tasks,
 )
 
 
@@ -29,19 +35,21 @@ class GroupingStrategy:
     label: str = field(repr=False)
     """Name beside a bar of a figure."""
     description: str = field(repr=False)
-    """Code or name that users know; `{workers}` and `{key}` are filled in."""
-    loads: Callable[[Workload], WorkerLoads] = field(repr=False, compare=False)
+    """Code or name that users know; `{workers}`, `{tasks}` and `{key}` are filled in."""
+    loads: Callable[[Workload], TaskLoads] = field(repr=False, compare=False)
     """Function that computes the loads of the workers."""
+    works: tuple[str, ...] = field(default=(), repr=False)
+    """Names of the kinds of work that the strategy is for; empty for all kinds."""
     is_ours: bool = field(default=False, repr=False)
     """Whether Steelyard's own functions use this strategy."""
 
-    def described(self, workers: int, key: Sequence[str]) -> str:
+    def described(self, workers: int, key: Sequence[str], tasks: int | None = None) -> str:
         """Fill in the description.
 
-        >>> KEY_GROUPING.described(8, ["page"])
-        'repartition(8, page)'
+        >>> KEY_GROUPING.described(8, ["page"]), MORE_PARTITIONS.described(8, ["page"], 64)
+        ('repartition(8, page)', 'repartition(64, page)')
         """
-        return self.description.format(workers=workers, key=", ".join(key))
+        return self.description.format(workers=workers, tasks=tasks, key=", ".join(key))
 
 
 KEY_GROUPING = GroupingStrategy(
@@ -51,18 +59,50 @@ KEY_GROUPING = GroupingStrategy(
     description="repartition({workers}, {key})",
     loads=loads_by_hash,
 )
+MORE_PARTITIONS = GroupingStrategy(
+    name="kg-more",
+    title="More partitions",
+    label="KG, more tasks",
+    description="repartition({tasks}, {key})",
+    loads=loads_by_more_partitions,
+    works=("python", "write"),
+)
+ADAPTIVE_JOIN = GroupingStrategy(
+    name="adaptive",
+    title="Adaptive execution",
+    label="Spark's join",
+    description="Spark's own join",
+    loads=loads_by_adaptive_execution,
+    works=("join",),
+)
+SMALLER_TASKS = GroupingStrategy(
+    name="adaptive-small",
+    title="Smaller tasks",
+    label="join, smaller tasks",
+    description="join with smaller tasks",
+    loads=loads_by_smaller_tasks,
+    works=("join",),
+)
+COMBINED = GroupingStrategy(
+    name="combined",
+    title="Combined aggregate",
+    label="groupBy",
+    description="groupBy({key})",
+    loads=loads_by_map_side,
+    works=("aggregate",),
+)
 ROUND_ROBIN = GroupingStrategy(
     name="sg",
     title="Round robin",
     label="SG, round robin",
-    description="repartition({workers}), round robin",
+    description="repartition({workers})",
     loads=loads_by_round_robin,
 )
 SALTING = GroupingStrategy(
     name="salting",
     title="Salting",
     label="salting, 10 per key",
-    description="manual salting, 10 per key",
+    description="manual salting, 10 a key",
     loads=partial(loads_by_scheme, "salting"),
 )
 TWO_CHOICES = GroupingStrategy(
@@ -88,5 +128,37 @@ CONSISTENT_GROUPING = GroupingStrategy(
     is_ours=True,
 )
 
-STRATEGIES = (KEY_GROUPING, ROUND_ROBIN, SALTING, TWO_CHOICES, D_CHOICES, CONSISTENT_GROUPING)
+STRATEGIES = (
+    KEY_GROUPING,
+    MORE_PARTITIONS,
+    ADAPTIVE_JOIN,
+    SMALLER_TASKS,
+    COMBINED,
+    ROUND_ROBIN,
+    SALTING,
+    TWO_CHOICES,
+    D_CHOICES,
+    CONSISTENT_GROUPING,
+)
 """All strategies, in the order in which they are shown."""
+
+REMEDIES = (MORE_PARTITIONS, SMALLER_TASKS)
+"""Spark's own remedies, which change a number and no code."""
+
+
+def compared(work: str) -> tuple[GroupingStrategy, ...]:
+    """Return the strategies that are compared for a kind of work.
+
+    >>> [strategy.name for strategy in compared("join")]
+    ['kg', 'adaptive', 'adaptive-small', 'sg', 'salting', 'pkg', 'dchoices', 'cg']
+    """
+    return tuple(s for s in STRATEGIES if not s.works or work in s.works)
+
+
+def of_spark(work: str) -> GroupingStrategy:
+    """Return the strategy of Spark's own code for a kind of work.
+
+    >>> of_spark("join").name, of_spark("python").name
+    ('adaptive', 'kg')
+    """
+    return {"join": ADAPTIVE_JOIN, "aggregate": COMBINED}.get(work, KEY_GROUPING)

@@ -27,6 +27,16 @@ class KindOfWork:
     """The recommendation in a few words."""
     explanation: str = field(repr=False)
     """Properties of the recommended code, and when other code is better."""
+    row_time: float = field(default=2.0, repr=False)
+    """Microseconds that the work takes for a row, if the user does not say."""
+    task_time: float = field(default=10_000.0, repr=False)
+    """Microseconds that a task takes besides its rows."""
+    least_saving: float = field(default=1.0, repr=False)
+    """Seconds that a change has to save; 0 if the time of a row is hardly known."""
+    code_with_partitions: str | None = field(default=None, repr=False)
+    """Spark's own line of code with `{partitions}`; None if more partitions are no remedy."""
+    more_partitions: str = field(default="", repr=False)
+    """Properties of the code with more partitions."""
     frame: str = field(default="df", repr=False)
     """Name of the DataFrame in the code."""
 
@@ -57,6 +67,11 @@ PYTHON = KindOfWork(
     explanation="The function gets some of a worker's rows in each call and must be correct for "
     "any split of a hot key. With whole_light_keys=True all rows of any other key are in one call. "
     "If the function does not depend on keys, df.repartition(n) balances as well.",
+    row_time=100.0,
+    task_time=100_000.0,
+    least_saving=0.0,
+    code_with_partitions="{frame}.repartition({partitions}, {keys}).mapInArrow(function, schema)",
+    more_partitions="All rows of a key stay in one task, so the function need not change.",
 )
 AGGREGATE = KindOfWork(
     name="aggregate",
@@ -75,7 +90,8 @@ JOIN = KindOfWork(
     balanced_code="sy.join({frame}, other, {on}, workers={workers}{capacities})",
     recommendation="join on balanced partitions",
     explanation="Matching rows of the other DataFrame are copied only for hot keys. If that "
-    "DataFrame fits into the memory of an executor, F.broadcast(other) is faster.",
+    "DataFrame has less than about 256 MB, df.join(F.broadcast(other), ...) is simpler and faster, "
+    "because df is not shuffled.",
 )
 WRITE = KindOfWork(
     name="write",
@@ -84,6 +100,10 @@ WRITE = KindOfWork(
     balanced_code="sy.repartition({frame}, {workers}, {keys}{capacities}).write.parquet(path)",
     recommendation="write balanced partitions",
     explanation="A hot key is in several files; each other key is in one file.",
+    row_time=4.0,
+    code_with_partitions="{frame}.repartition({partitions}, {keys}).write.parquet(path)",
+    more_partitions="Each key stays in one file; there are {partitions} files instead of "
+    "{workers}.",
 )
 STREAM = KindOfWork(
     name="stream",
@@ -93,7 +113,9 @@ STREAM = KindOfWork(
     'control="/shared/path").aggregate(sy.Count())',
     recommendation="group the stream on balanced workers",
     explanation="The workers learn the hot keys while the stream runs, and Spark merges their "
-    "partial results.",
+    "partial results. Spark's own groupBy already combines count, sum and similar aggregates in "
+    "each micro-batch before the shuffle, so they need nothing.",
+    least_saving=0.0,
     frame="stream",
 )
 

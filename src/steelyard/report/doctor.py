@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 import steelyard
 from steelyard.doctor import Examination, OverTime
 from steelyard.doctor.plain_text import shown_key, shown_time
+from steelyard.doctor.zipf_line import zipf_line
 from steelyard.report.drawing import THEME
 from steelyard.report.rendering import as_png, as_text, rendered
 
@@ -47,12 +48,12 @@ def keys_figure(found: Examination) -> Figure:
         ranks = [rank for rank, _ in found.curve]
         shares = [100 * count / found.messages for _, count in found.curve]
         axes.plot(ranks, shares, "o", color=_PLAIN, markersize=3.5, label="keys")
-        if found.zipf is not None:
-            # The fit has a slope and no height: draw it through a point in the middle.
-            middle = len(ranks) // 3
-            scale = shares[middle] * ranks[middle] ** found.zipf
-            line = [scale * rank**-found.zipf for rank in ranks]
-            axes.plot(ranks, line, ":", color=_FIT, label=f"Zipf {found.zipf:.2f}")
+        line = zipf_line(found.curve)
+        if line is not None:
+            ends = (line.first, line.last)
+            heights = [100 * line.messages(rank) / found.messages for rank in ends]
+            label = f"Zipf {line.exponent:.2f}, ranks {line.first:,} to {line.last:,}"
+            axes.plot(ends, heights, ":", color=_FIT, label=label)
         fair = 100 / found.workers
         axes.axhline(fair, color=_OURS, linestyle="--", label="fair share of a worker")
         axes.set(xscale="log", yscale="log", xlabel="rank of the key", ylabel="% of the messages")
@@ -62,16 +63,16 @@ def keys_figure(found: Examination) -> Figure:
 
 
 def costs_figure(found: Examination) -> Figure:
-    """Draw the slowdown and the copies of a key for each strategy."""
+    """Draw the slowdown with overhead and the copies of a key for each strategy."""
     with mpl.rc_context(THEME):
-        figure = Figure(figsize=(9.6, 2.9), layout="constrained")
+        figure = Figure(figsize=(9.6, 0.9 + 0.33 * len(found.costs)), layout="constrained")
         slowdowns, copies = figure.subplots(1, 2, sharey=True)
         colors = [_OURS if cost.strategy.is_ours else _PLAIN for cost in found.costs]
-        _bars(slowdowns, [cost.slowdown for cost in found.costs], colors, "{:.2f} ×")
+        _bars(slowdowns, [cost.with_overhead for cost in found.costs], colors, "{:.2f} ×")
         _bars(copies, [cost.copies for cost in found.costs], colors, "{:.2f}")
         slowdowns.set_yticks(range(len(found.costs)), [cost.strategy.label for cost in found.costs])
         slowdowns.invert_yaxis()
-        slowdowns.set(title="slowdown of the slowest task (1 is ideal)")
+        slowdowns.set(title="slowdown of the stage, with overhead (1 is ideal)")
         copies.set(title="copies of a key, on average")
     return figure
 

@@ -5,22 +5,32 @@ each number of rows, the hottest keys, and the rows of each bucket and of each S
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DateType, StringType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    DateType,
+    MapType,
+    StringType,
+    StructType,
+)
 
 from steelyard.doctor.diagnosis import diagnose
+from steelyard.doctor.estimates import NO_ESTIMATES, Estimates
 from steelyard.doctor.examination import Examination
 from steelyard.doctor.job import Job
-from steelyard.doctor.key_counts import BUCKETS, TOP, KeyCounts, TopKey
+from steelyard.doctor.key_counts import BUCKETS, TOP, KeyCounts, TopKey, counted_partitions
 from steelyard.doctor.periods import OverTime, over_time
-from steelyard.doctor.strategies import STRATEGIES
-from steelyard.doctor.work import KindOfWork
+from steelyard.doctor.strategies import compared
+from steelyard.doctor.work import JOIN, KindOfWork
+from steelyard.key_text import Name
 from steelyard.reported_keys import ReportedKeys
 from steelyard.spark.columns import HIDDEN, Key, named, require_frame, seconds_of
 from steelyard.spark.resolved_columns import ResolvedColumns, column_code, column_named
@@ -31,14 +41,23 @@ Watch = Callable[[str], None]
 
 _COUNT, _TIME = f"{HIDDEN}count", f"{HIDDEN}time"
 
-_KINDS = _BY_COUNT, _BY_BUCKET, _BY_PARTITION, _HOTTEST = range(4)
-"""The kinds of rows in one result: sums by three numbers, and the hottest keys."""
+_BY_COUNT, _BY_BUCKET, _HOTTEST, _BY_PARTITION = range(4)
+"""The kinds of rows in one result: sums by some numbers, and the hottest keys.
+
+Sums by partition have one kind for each number of partitions, from `_BY_PARTITION` on.
+"""
 
 _SAMPLED_ROWS = 100_000
 """Approximate number of rows that are sampled to find changes over time."""
 
 _LONGEST_TEXT = 1000
 """Number of characters that are fetched of each key column."""
+
+_MEASURED_ROWS = 10_000
+"""Number of rows of which the bytes are measured."""
+
+_COMPRESSED = 0.6
+"""Bytes of a shuffled row after compression, as a fraction of the bytes before."""
 
 
 def examine(
@@ -48,6 +67,7 @@ def examine(
     *,
     capacities: Sequence[float] | None = None,
     work: str = "python",
+    estimates: Estimates = NO_ESTIMATES,
     time: str | None = None,
     source: str = "",
     is_sample: bool = False,
@@ -66,6 +86,8 @@ def examine(
         workers: The number of tasks that share the work.
         capacities: The speed of each worker, if they differ.
         work: The kind of work on the rows of a key: python, aggregate, join, write or stream.
+        estimates: The time and the bytes of a row and the size of the other table of a join, as
+            far as you know them.
         time: A column of times; with it the doctor reports whether the hot keys change.
         source: The name of the data in the report.
         is_sample: Whether the rows are a sample; the report mentions it.
@@ -90,8 +112,11 @@ def examine(
     reported = ReportedKeys.of(report_keys)
     fields = _fields(frame, (key,) if isinstance(key, str | Column) else tuple(key), time)
     speeds = None if capacities is None else tuple(map(float, capacities))
-    job = Job(KindOfWork.named(work), fields.key, workers, speeds, fields.code)
+    job = Job(KindOfWork.named(work), fields.key, workers, speeds, fields.code, estimates)
     watch("counting")
+    if job.work == JOIN and estimates.row_bytes is None:
+        measured = replace(estimates, row_bytes=_row_bytes(frame))
+        job = replace(job, estimates=measured)
     counts = key_counts(fields.flat, fields.key, workers).named_by(reported.shown_columns)
     drift = None
     if time is not None:
@@ -100,9 +125,9 @@ def examine(
     return diagnose(counts, job, source=source, over_time=drift, is_sample=is_sample, watch=watch)
 
 
-def steps(time: str | None) -> int:
+def steps(time: str | None, work: str = "python") -> int:
     """Return the number of steps that `examine` reports."""
-    return 1 + (time is not None) + len(STRATEGIES)
+    return 1 + (time is not None) + len(compared(work))
 
 
 def key_counts(frame: DataFrame, names: tuple[str, ...], workers: int) -> KeyCounts:
@@ -117,39 +142,44 @@ def key_counts(frame: DataFrame, names: tuple[str, ...], workers: int) -> KeyCou
     by_key = frame.groupBy(*columns).agg(F.count(F.lit(1)).alias(_COUNT))
     # Two branches of one query: both read the counts by key from the same shuffle.
     table = to_arrow(_sums(by_key, names, workers).unionByName(_hottest(by_key, names)))
-    by_count, by_bucket, by_partition, top = (
-        table.filter(pc.equal(table["kind"], kind)) for kind in _KINDS
+    numbers = counted_partitions(workers)
+    by_count, by_bucket, top, *by_partition = (
+        table.filter(pc.equal(table["kind"], kind)) for kind in range(_BY_PARTITION + len(numbers))
     )
     falling = by_count.sort_by([("number", "descending")])
     hottest = sorted(top.to_pylist(), key=lambda row: -row["messages"])
     return KeyCounts(
         values=_numbers(falling, "number"),
         keys_with=_numbers(falling, "keys"),
-        top=tuple(TopKey(tuple(row["name"]), row["messages"], row["number"]) for row in hottest),
+        top=tuple(TopKey(_name(row["name"]), row["messages"], row["number"]) for row in hottest),
         by_bucket=_placed(by_bucket, "messages", BUCKETS),
         keys_by_bucket=_placed(by_bucket, "keys", BUCKETS),
-        by_partition=_placed(by_partition, "messages", workers),
+        by_partition={
+            number: _placed(found, "messages", number)
+            for number, found in zip(numbers, by_partition, strict=True)
+        },
     )
 
 
 def _sums(by_key: DataFrame, names: tuple[str, ...], workers: int) -> DataFrame:
-    """Sum messages and keys by count, by bucket and by Spark's partition."""
+    """Sum messages and keys by count, by bucket and by Spark's partitions."""
     numbers = {
         _BY_COUNT: F.col(_COUNT),
         _BY_BUCKET: Key(names, BUCKETS).bucket(),
-        # The partition that Spark's own repartition gives to a key.
-        _BY_PARTITION: F.pmod(F.hash(*map(named, names)), F.lit(workers)),
     }
+    for kind, partitions in enumerate(counted_partitions(workers), _BY_PARTITION):
+        # The partition that Spark's own repartition gives to a key.
+        numbers[kind] = F.pmod(F.hash(*map(named, names)), F.lit(partitions))
     groups = (
         F.struct(F.lit(kind).alias("kind"), number.cast("long").alias("number"))
         for kind, number in numbers.items()
     )
-    # Every key is in three groups. `groupingSets` would do the same, from Spark 4.0 on.
+    # Every key is in a group of each kind. `groupingSets` would do the same, from Spark 4.0 on.
     placed = by_key.select(F.inline(F.array(*groups)), _COUNT)
     sums = placed.groupBy("kind", "number").agg(
         F.sum(_COUNT).alias("messages"), F.count(F.lit(1)).alias("keys")
     )
-    return sums.withColumn("name", F.lit(None).cast("array<string>"))
+    return sums.withColumn("name", F.lit(None).cast("array<binary>"))
 
 
 def _hottest(by_key: DataFrame, names: tuple[str, ...]) -> DataFrame:
@@ -165,8 +195,41 @@ def _hottest(by_key: DataFrame, names: tuple[str, ...]) -> DataFrame:
 
 
 def _texts(names: tuple[str, ...]) -> Column:
-    """Return the columns of a key as an array of strings."""
-    return F.array(*(F.substring(named(n).cast("string"), 1, _LONGEST_TEXT) for n in names))
+    """Return the columns of a key as an array of texts; they may be invalid UTF-8, so as bytes."""
+    texts = (F.substring(named(name).cast("string"), 1, _LONGEST_TEXT) for name in names)
+    return F.array(*(text.cast("binary") for text in texts))
+
+
+def _name(texts: list[bytes | None]) -> Name:
+    r"""Decode the columns of a key; bytes that are not UTF-8 become escape sequences.
+
+    >>> _name([b"caf\xc3\xa9", b"\xff!", None])
+    ('café', '\\xff!', None)
+    """
+    return tuple(None if t is None else t.decode("utf-8", "backslashreplace") for t in texts)
+
+
+def _row_bytes(frame: DataFrame) -> float | None:
+    """Estimate the bytes of a row in a shuffle, from the first rows; None if there are none.
+
+    A row has eight bytes for its nulls and eight for each column; texts and other values without a
+    fixed size come in addition, in multiples of eight. Spark compresses these bytes.
+    """
+    lengths = [_length(field.name, field.dataType) for field in frame.schema.fields]
+    row = sum((length for length in lengths if length is not None), F.lit(8 + 8 * len(lengths)))
+    mean = frame.limit(_MEASURED_ROWS).agg(F.avg(row).alias("bytes")).first()
+    return None if mean is None or mean["bytes"] is None else _COMPRESSED * mean["bytes"]
+
+
+def _length(name: str, kind: DataType) -> Column | None:
+    """Return the bytes of a value beside its eight bytes in the row; None if there are none."""
+    if isinstance(kind, ArrayType | MapType | StructType):
+        text = named(name).cast("string")
+    elif isinstance(kind, BinaryType | StringType):
+        text = named(name)
+    else:
+        return None
+    return F.coalesce(F.ceil(F.octet_length(text) / 8) * 8, F.lit(0))
 
 
 @dataclass(frozen=True)
@@ -229,7 +292,7 @@ def _over_time(fields: _Fields, messages: int, workers: int, reported: ReportedK
     table = to_arrow(rows.select(time, key.hashed().alias("hash"), name))
     _, first, keys = np.unique(_numbers(table, "hash"), return_index=True, return_inverse=True)
     texts = table["name"].take(pa.array(first)).to_pylist()
-    names = [reported.shown_columns(tuple(text)) for text in texts]
+    names = [reported.shown_columns(_name(text)) for text in texts]
     times = table["time"].to_numpy(zero_copy_only=False).astype(np.float64)
     return over_time(times, keys, names, workers)
 

@@ -4,11 +4,9 @@ A master enters, local by default; a session leaves.
 """
 
 import os
-import signal
 import socket
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,6 +18,7 @@ from pyspark.sql import functions as F
 from steelyard.control.redaction import without_kept
 from steelyard.printable import printable
 from steelyard.spark.failures import SparkFailed, plain_failures
+from steelyard.spark.interrupts import deferred_interrupts
 from steelyard.spark.versions.interfaces import CHECKPOINT_FILE_MANAGER, stop_logging_errors
 from steelyard.spark.versions.supported import require_connect
 
@@ -134,19 +133,18 @@ def session(
     if _JAVA_OPTIONS in given and _JAVA_OPTIONS in settings:
         settings[_JAVA_OPTIONS] += f" {given.pop(_JAVA_OPTIONS)}"
     elsewhere = nullcontext() if log is None else _stderr_to(log)
-    with _starting(master), elsewhere, _ctrl_c_after_start() as is_pressed:
-        spark = builder.config(map={**settings, **given}).getOrCreate()
-        _ = spark.version  # this is the first request to a Connect server
-    stop_logging_errors()  # commands print one sentence for each error
     try:
-        if is_pressed():
-            raise KeyboardInterrupt
-        yield spark
+        with deferred_interrupts(), _starting(master), elsewhere:
+            running = builder.config(map={**settings, **given}).getOrCreate()
+            _ = running.version  # this is the first request to a Connect server
+        stop_logging_errors()  # commands print one sentence for each error
+        yield running
     finally:
-        from steelyard.spark.streaming.listening import stop_listening
+        if running is not None:
+            from steelyard.spark.streaming.listening import stop_listening
 
-        stop_listening(spark)
-        spark.stop()
+            stop_listening(running)
+            running.stop()
 
 
 def _require_an_answer(master: str) -> None:
@@ -164,33 +162,6 @@ def _require_an_answer(master: str) -> None:
             f"Spark at {master} cannot be started: no server answers ({why}); is a Connect "
             "server running?"
         ) from error
-
-
-@contextmanager
-def _ctrl_c_after_start() -> Iterator[Callable[[], bool]]:
-    """Keep the first Ctrl-C until Spark has started; the second one ends the start at once.
-
-    If PySpark is interrupted while it starts the JVM, the JVM keeps running after the command has
-    ended. Afterwards Ctrl-C raises `KeyboardInterrupt`, without PySpark's own handler.
-
-    Yields:
-        A function that returns whether the user has pressed Ctrl-C.
-    """
-    presses: list[int] = []
-
-    def keep(number: int, _: object) -> None:
-        presses.append(number)
-        if len(presses) > 1:
-            raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = signal.signal(signal.SIGINT, keep)
-    try:
-        yield lambda: bool(presses)
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
