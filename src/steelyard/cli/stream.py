@@ -93,7 +93,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         int | None, option(INPUT, "Messages per second of the rate source; 1000 if not given.")
     ] = None,
     files_per_batch: Annotated[
-        int | None, option(INPUT, "Files in a micro-batch; all new files if not given.")
+        int | None, option(INPUT, "Most files in a micro-batch; all new files if not given.")
     ] = None,
     once: Annotated[
         bool,
@@ -106,7 +106,12 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     ] = None,
     workers: Annotated[int, option(GROUPING, "Number of workers.")] = 4,
     placement: Annotated[
-        str, option_values.placement.option(GROUPING, "Where workers run: {choices}.")
+        str,
+        option_values.placement.option(
+            GROUPING,
+            "How workers run: {choices}. pull: any free task slot takes the next task, and workers "
+            "keep no state. delegated: each worker stays on one executor and keeps state.",
+        ),
     ] = "pull",
     virtual_workers: Annotated[
         int | None, option(GROUPING, "Delegated: virtual workers per worker; 100 if not given.")
@@ -145,7 +150,9 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     sink_option: Annotated[
         list[str] | None,
         SINK_OPTIONS.option(
-            OUTPUT, "Option of Spark's sink, given like --conf. Repeatable.", "--out-option"
+            OUTPUT,
+            "Option of the sink, as NAME=VALUE. @FILE and env: work as in --conf. Repeatable.",
+            "--out-option",
         ),
     ] = None,
     metrics_port: Annotated[

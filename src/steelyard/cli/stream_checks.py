@@ -106,7 +106,8 @@ def placement_of(options: Options) -> "Placement":
     if options["placement"] == "delegated":
         if tasks is not None:
             raise ValueError(
-                "tasks-per-worker works only with --placement pull; pass --virtual-workers instead"
+                "--tasks-per-worker works only with --placement pull; pass --virtual-workers "
+                "instead"
             )
         period = _number_or_length(options["period"])
         if isinstance(period, str) and options["window"] is None:
@@ -117,11 +118,16 @@ def placement_of(options: Options) -> "Placement":
         placement = Delegated(100 if virtual_workers is None else virtual_workers, period)
         # In a run that ends, nothing may wait for the end of a period that never comes.
         return replace(placement, period=1) if options["once"] else placement
-    for name, value in (("virtual-workers", virtual_workers), ("period", options["period"])):
-        if value is not None:
-            raise ValueError(
-                f"{name} works only with --placement delegated: workers keep no state with pull"
-            )
+    if virtual_workers is not None:
+        raise ValueError(
+            "--virtual-workers works only with --placement delegated; pass --tasks-per-worker "
+            "instead"
+        )
+    if options["period"] is not None:
+        raise ValueError(
+            "--period works only with --placement delegated: with --placement pull a worker keeps "
+            "no state between micro-batches"
+        )
     return Pull(1 if tasks is None else tasks)
 
 

@@ -82,10 +82,11 @@ def require_key_type(argument: str, name: str, kind: DataType) -> None:
 def require_distinct_names(frame: DataFrame) -> None:
     """Refuse ambiguous names, and names that begin with the prefix of temporary columns."""
     names = [name.lower() for name in frame.columns]
-    twice = sorted({name for name in frame.columns if names.count(name.lower()) > 1})
+    twice = sorted(name for name in frame.columns if names.count(name.lower()) > 1)
     if twice:
         raise ValueError(
-            f"the frame has more than one column named {', '.join(twice)}; rename them first"
+            "the names of columns must differ in more than case; rename all but one of "
+            + ", ".join(map(repr, twice))
         )
     for name in frame.columns:
         if name.lower().startswith(HIDDEN):

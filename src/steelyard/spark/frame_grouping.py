@@ -120,9 +120,9 @@ def group_by(
         require_key_of(routing, found.texts)
     if kind_of(routing) == "scheme" and not found.in_order:
         raise ValueError(
-            "routing: a Scheme depends on the order of messages, and only rows that are read "
-            "directly from files keep their order in a task retry; use a plan, or write the rows "
-            "to files first"
+            "routing: the result of a Scheme depends on the order of the rows, and this frame may "
+            "have another order when Spark retries a task; pass sy.Balance() or a RoutingPlan, or "
+            "write the frame to files first and read these files"
         )
     return GroupedFrame(
         frame=found.wide,

@@ -189,7 +189,9 @@ def test_a_port_in_use_gets_a_sentence(spark):
         port = taken.getsockname()[1]
         failed = run("--key", "value", "--metrics-port", port)
     assert failed.exit_code == 2, failed.output
-    assert f"port: 127.0.0.1:{port} cannot be used" in " ".join(failed.output.split())
+    assert f"the metrics server cannot listen on 127.0.0.1:{port}" in " ".join(
+        failed.output.split()
+    )
 
 
 def test_lines_of_text_become_words(tmp_path):

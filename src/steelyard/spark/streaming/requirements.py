@@ -71,7 +71,10 @@ def require_rocksdb(session: SparkSession, statement: str) -> None:
     """
     setting, wanted = next(iter(STATE_IN_ROCKSDB.items()))
     if "RocksDB" not in (session.conf.get(setting, "") or ""):
-        raise ValueError(f"{statement} in RocksDB: set {setting} to {wanted}")
+        raise ValueError(
+            f"{statement} in RocksDB, and this session uses another state store: set {setting} to "
+            f"{wanted} before the stream is defined"
+        )
 
 
 def require_room_for_state(session: SparkSession, workers: int, control: object) -> None:
