@@ -50,7 +50,9 @@ def compare(
         try:
             require_whole("messages", messages, least=1)
             _require_no_random_stream(context)
-            stream = FileOptions(input, format, key, on_malformed=on_malformed).stream(most=messages)
+            stream = FileOptions(input, format, key, on_malformed=on_malformed).stream(
+                most=messages
+            )
             if stream is None:
                 compared = comparison.compare(
                     skew=skew, workers=workers, messages=messages, seed=seed
