@@ -288,7 +288,10 @@ def test_bad_arguments_get_one_sentence(skewed, make, sentence):
     [
         ([], "at least one aggregator"),
         ([sy.Sum("page")], "needs a column of"),
-        ([sy.Count(), sy.Count()], "would be called 'count'"),
+        ([sy.Count(), sy.Count()], "would be called 'count'; give an aggregator another name with"),
+        ([sy.Count().alias("n"), sy.Max("page").alias("N")], "would be called 'n'"),
+        ([sy.Count().alias("Page")], "would be called 'Page'"),
+        ([sy.Count().alias("__steelyard_n")], "begin with __steelyard_ are reserved"),
     ],
 )
 def test_bad_aggregators_get_one_sentence(skewed, aggregators, sentence):
