@@ -220,3 +220,13 @@ def test_the_table_of_hot_keys_can_hide_them(mode):
         assert ReportedKeys(mode).shown("ada@example.org") in repr(shown)
     assert "(null)" in repr(hot)
     assert hot[0] == Row(page="ada@example.org")
+
+
+@pytest.mark.parametrize(
+    ("latency", "text"), [(0.9999, "1 s"), (123.4, "2.06 min"), (8000, "2.22 h"), (None, "–")]
+)
+def test_a_history_shows_long_latencies_without_an_exponent(latency, text):
+    """They are in seconds, minutes or hours."""
+    shown = History([replace(slot(1, [5, 5]), p99=latency)])
+    assert f"  {text}" in repr(shown)
+    assert f">{text}<" in shown._repr_html_()
