@@ -58,7 +58,7 @@ def test_every_command_lists_choices():
     """Every command is registered with the class that lists and checks choices."""
     top_level = [command for path, command in COMMANDS.items() if len(path) == 1]
     assert all(isinstance(command, CommandWithChoices) for command in top_level)
-    assert len(CHOICES) == 18
+    assert len(CHOICES) == 19
 
 
 @pytest.mark.parametrize(("command", "parameter"), CHOICES)

@@ -13,6 +13,7 @@ from steelyard.cli.options import (
     InputFile,
     InputFormat,
     InputKey,
+    OnMalformed,
     Seed,
     Skew,
     is_on_command_line,
@@ -33,6 +34,7 @@ def compare(
     input: InputFile = None,  # noqa: A002 - the option's name
     format: InputFormat = None,  # noqa: A002
     key: InputKey = None,
+    on_malformed: OnMalformed = "stop",
     workers: Annotated[int, option(CLUSTER, "Number of workers.")] = 100,
     modules: Import = None,
 ) -> None:
@@ -48,7 +50,9 @@ def compare(
         try:
             require_whole("messages", messages, least=1)
             _require_no_random_stream(context)
-            stream = FileOptions(input, format, key).stream(most=messages)
+            stream = FileOptions(input, format, key, on_malformed=on_malformed).stream(
+                most=messages
+            )
             if stream is None:
                 compared = comparison.compare(
                     skew=skew, workers=workers, messages=messages, seed=seed

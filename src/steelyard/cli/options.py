@@ -44,6 +44,9 @@ InputFormat = Annotated[
     ),
 ]
 InputKey = Annotated[str | None, option(INPUT, "Key column of CSV and Parquet files.")]
+OnMalformed = Annotated[
+    str, option_values.on_malformed.option(INPUT, "How to handle malformed lines: {choices}.")
+]
 SkewOfZipf = Annotated[float | None, option(INPUT, "Zipf exponent of the data set zf.")]
 Drift = Annotated[int | None, option(INPUT, "Messages after which other keys become hot.")]
 ReportKeys = Annotated[

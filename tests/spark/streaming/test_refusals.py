@@ -89,6 +89,8 @@ def test_unsupported_streams_and_results_are_refused(spark, stream, tmp_path):
     windowed = sy.group_stream(stream, "page", workers=4, window=sy.Window("at", "1 hour"))
     with pytest.raises(ValueError, match=r"can merge .* and collect_set.id. is not one of them"):
         windowed.aggregate(sy.CollectSet("id"))
+    with pytest.raises(ValueError, match="two columns of the result would be called 'Window'"):
+        windowed.aggregate(sy.Count().alias("Window"))
     with pytest.raises(ValueError, match="does not come directly from its source"):
         sy.group_stream(stream.repartition(2), "page", workers=4)
     with pytest.raises(ValueError, match="only for streams directly from files or Kafka"):

@@ -26,7 +26,7 @@ from steelyard.executor.pandas_function import OnPandas, PandasFunction
 from steelyard.executor.period import Period
 from steelyard.executor.worker import Function, Map
 from steelyard.spark.arrow_types import aggregated_schema, arrow_schema
-from steelyard.spark.columns import shown, visible_schema
+from steelyard.spark.columns import require_distinct_results, shown, visible_schema
 from steelyard.spark.executor_packages import (
     ALWAYS,
     STATEFUL,
@@ -204,6 +204,10 @@ class GroupedStream:
                 f"windows need aggregators that Spark itself can merge (Count, Sum, Mean, Min, "
                 f"Max), and {other.name} is not one of them; aggregate it without a window"
             )
+        before = [] if self._source.window is None else ["window"]
+        names = [aggregator.name for aggregator in aggregators]
+        keys = [*before, *self._source.key.result_names]
+        require_distinct_results(self._source.session, keys, names)
         schema = aggregated_schema(self._source.frame, self._source.key.names, aggregators)
         wanted = Aggregation(aggregators, self._source.key.names, schema)
         defined = self._definition_of(aggregators, schema)
