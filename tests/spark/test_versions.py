@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 
 import steelyard as sy
 from steelyard.spark.versions import partitions as by_number
+from steelyard.spark.versions.interfaces import kafka_connector
 from steelyard.spark.versions.partitions import to_joined_partitions, to_partitions
 from steelyard.spark.versions.socket_leaks import socket_leak
 from steelyard.spark.versions.supported import require_connect, require_streams
@@ -87,6 +88,16 @@ def test_streams_through_spark_connect_need_a_later_version(monkeypatch):
     )
     with pytest.raises(ValueError, match="^" + sentence + "$"):
         require_streams(stream, "; x")
+
+
+@pytest.mark.parametrize(
+    ("version", "package"),
+    [("3.5.9", "spark-sql-kafka-0-10_2.12:3.5.9"), ("4.2.1", "spark-sql-kafka-0-10_2.13:4.2.1")],
+)
+def test_the_connector_to_kafka_is_for_the_scala_of_spark(monkeypatch, version, package):
+    """Spark cannot load a connector for another Scala."""
+    monkeypatch.setattr(pyspark, "__version__", version)
+    assert kafka_connector() == f"org.apache.spark:{package}"
 
 
 @pytest.fixture
