@@ -10,7 +10,8 @@ def explained(frame, mode="simple"):
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         frame.explain(mode=mode)
-    return text.getvalue().split("== Initial Plan ==")[0]
+    # Subqueries have initial plans, too; only that of the whole query begins its line.
+    return text.getvalue().split("\n+- == Initial Plan ==")[0]
 
 
 def operators(frame):

@@ -78,6 +78,7 @@ def test_a_stream_stays_balanced_when_its_hot_key_changes(spark, tmp_path, reque
     balancer = Balancer("page", workers=WORKERS, routing=sy.Balance(decay=0), salt=salt)
 
     def write_batch(batch, number):
+        batch.sparkSession.createDataFrame([], "id long")  # this changes the active session
         balanced = balancer.repartition(batch).withColumn("worker", F.spark_partition_id())
         written = balanced.withColumn("batch", F.lit(number)).write.mode("append")
         written.parquet(str(tmp_path / "written"))

@@ -1,6 +1,7 @@
 """`explain` of a routed frame stays short, and shows no table of the plan."""
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import steelyard as sy
@@ -70,3 +71,12 @@ def test_routed_rows_are_deterministic(rows, plan):
     assert {} == repeated(made).doubts
     grouped = made.withColumn("n", F.rand(seed=1))
     assert ["n"] == list(repeated(grouped).doubts)
+
+
+@pytest.mark.classic_only(reason="a client has one session")
+def test_a_routed_frame_keeps_the_active_session(spark, plan):
+    """In `foreachBatch` the active session is the one that lists the running query."""
+    other = spark.newSession()
+    rows = other.range(9).selectExpr("string(id) AS page", "id")
+    sy.repartition(rows, WORKERS, "page", routing=plan)
+    assert SparkSession.getActiveSession() is spark

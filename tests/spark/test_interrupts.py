@@ -80,7 +80,7 @@ def test_an_interrupted_doctor_prints_one_line_and_stops_spark(terminal, moment)
     """The exit code is that of other interrupted programs, and there is no traceback."""
     assert terminal.interrupt_at(moment) == 130
     until(lambda: "Interrupted" in terminal.shown)
-    assert "Interrupted: the doctor has stopped Spark." in terminal.shown
+    assert "Interrupted. No process of Spark is left." in terminal.shown
     for word in ("Traceback", "ERROR", "Exception", "py4j"):
         assert word not in terminal.shown
     until(lambda: not terminal.has_processes())
@@ -103,16 +103,17 @@ def test_a_deferred_interrupt_is_raised_at_the_end():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_handler_that_spark_sets_is_kept():
-    """Spark sets its own handler when it starts."""
+def test_the_earlier_handler_replaces_that_of_spark():
+    """Spark sets its own handler when it starts; it would call Java during another call."""
 
     def of_spark(number, frame):
         pass
 
+    before = signal.getsignal(signal.SIGINT)
     with restored_interrupts():
         with deferred_interrupts():
             signal.signal(signal.SIGINT, of_spark)
-        assert signal.getsignal(signal.SIGINT) is of_spark
+        assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_only_the_first_interrupt_is_raised_while_spark_stops():

@@ -1,7 +1,7 @@
 """`steelyard doctor`: find out whether data is skewed, how much it costs, and how to fix it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -114,6 +114,7 @@ def doctor(
     from steelyard.doctor.work import KindOfWork
     from steelyard.spark.doctor_input import Data, kind_of
     from steelyard.spark.examining import examine, steps
+    from steelyard.spark.interrupts import restored_interrupts
 
     try:
         path = _single_path(data or [])
@@ -160,7 +161,7 @@ def doctor(
         time=time_column,
         report_keys=report_keys,
     )
-    with _short_interrupts():
+    with restored_interrupts():
         found = _examined(chosen, names, question, steps(time_column, work), master, more)
     _show(found, as_json=as_json)
     if html is not None:
@@ -198,19 +199,6 @@ def _examined(
                 return question(frame, found_key, watch=watch, **named)
         except ValueError as error:
             refuse(error)
-
-
-@contextmanager
-def _short_interrupts() -> Iterator[None]:
-    """End with one line and exit code 130 after Ctrl-C, like other programs."""
-    from steelyard.spark.interrupts import restored_interrupts
-
-    try:
-        with restored_interrupts():
-            yield
-    except KeyboardInterrupt:
-        error_console.print("Interrupted: the doctor has stopped Spark.")
-        raise typer.Exit(130) from None
 
 
 def _write_page(found: "Examination", html: Path) -> None:

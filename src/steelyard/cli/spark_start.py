@@ -48,19 +48,31 @@ class SparkCommand(CommandWithChoices):
     """A command that starts Spark, and says so before it loads or checks anything."""
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **named: Any) -> Any:
-        if not {"-h", "--help", "--list"} & set(args) and not named.get("resilient_parsing"):
-            status_line.show()
-        try:
-            return super().make_context(info_name, args, *more, **named)
-        except BaseException:
-            status_line.remove()
-            raise
+        with _interruptible():
+            if not {"-h", "--help", "--list"} & set(args) and not named.get("resilient_parsing"):
+                status_line.show()
+            try:
+                return super().make_context(info_name, args, *more, **named)
+            except BaseException:
+                status_line.remove()
+                raise
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
-        try:
-            return super().invoke(ctx)
-        finally:
-            status_line.remove()
+        with _interruptible():
+            try:
+                return super().invoke(ctx)
+            finally:
+                status_line.remove()
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """End with one line and exit code 130 after Ctrl-C, like other programs."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        error_console.print("Interrupted. No process of Spark is left.")
+        raise typer.Exit(130) from None
 
 
 def settings_of(

@@ -141,7 +141,7 @@ class Balancer:
             self._count(batch, key, salts)
             seen = batch
         if not self._has_warned:
-            self._has_warned = salts.warn_if_missing(self.plan, stacklevel=2)
+            self._has_warned = salts.warn_if_missing(self.plan)
         plan = salts.fit(self.plan)
         destination = bin_of(batch.sparkSession, plan, key.bucket(), salts.column())
         return to_partitions(seen, plan.bins, destination)

@@ -80,6 +80,7 @@ def join(
         ValueError: A frame is a stream, a key column is missing or has types that Spark cannot
             compare without loss, or a setting is out of range.
 
+    >>> from pyspark.sql import functions as F
     >>> rows = spark.range(10_000).selectExpr("if(id % 2 = 0, 'hot', string(id)) AS page", "id")
     >>> titles = spark.sql("SELECT * FROM VALUES ('hot', 'News'), ('7', 'Cats') AS t(page, title)")
     >>> joined = join(rows, titles, "page", "left", workers=4)

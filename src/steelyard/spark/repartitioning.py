@@ -3,7 +3,6 @@
 A frame and its key enter; the same rows leave, in partitions of equal weight.
 """
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,6 +14,7 @@ from pyspark.sql import functions as F
 from steelyard.plans import Balance, Planner, RoutingPlan
 from steelyard.plans.description import KeyFacts
 from steelyard.reported_keys import ReportedKeys
+from steelyard.spark.caller_warnings import warn_caller
 from steelyard.spark.columns import (
     HIDDEN,
     Key,
@@ -208,7 +208,7 @@ def counted_plan(
 
 def fitted(plan: RoutingPlan, salts: Salts) -> RoutingPlan:
     """Return the plan; without salt columns, with hot keys whole and with a warning."""
-    salts.warn_if_missing(plan, stacklevel=4)
+    salts.warn_if_missing(plan)
     return salts.fit(plan)
 
 
@@ -293,10 +293,9 @@ def warn_of_equal_rows(frame: DataFrame, plan: RoutingPlan, bucket: Column, salt
     share = equal_rows(frame, plan, bucket, salts)
     if share is not None:
         compared = ", ".join(map(shown, salts.names))
-        warnings.warn(
+        warn_caller(
             f"{share:.0%} of the rows of a hot key are equal in {compared}, "
-            "and equal rows stay in one partition; name columns that differ with salt=",
-            stacklevel=4,
+            "and equal rows stay in one partition; name columns that differ with salt="
         )
 
 

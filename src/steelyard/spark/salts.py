@@ -5,13 +5,13 @@ leave. If a retry computed another salt for a row, the row would go to another w
 rows would arrive twice, and others never.
 """
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
 
 from steelyard.plans import RoutingPlan
+from steelyard.spark.caller_warnings import warn_caller
 from steelyard.spark.columns import salt_columns, salt_of, shown
 from steelyard.spark.retries.repeated import Repeated
 from steelyard.spark.retries.rows import Kind
@@ -68,22 +68,21 @@ class Salts:
         """Return the plan; without salt columns, it does not split hot keys."""
         return plan if self.names else plan.with_whole(plan.splits)
 
-    def warn_if_missing(self, plan: RoutingPlan, stacklevel: int) -> bool:
+    def warn_if_missing(self, plan: RoutingPlan) -> bool:
         """Warn if hot keys stay whole for lack of salt columns; return True after a warning."""
         if self.names or not plan.splits:
             return False
         if plan.counts is not None and plan.counts[list(plan.splits)].max() < ENOUGH:
             return False
-        self.warn(stacklevel + 1)
+        self.warn()
         return True
 
-    def warn(self, stacklevel: int) -> None:
+    def warn(self) -> None:
         """Warn that hot keys stay whole, with the reason and the remedy."""
-        warnings.warn(
+        warn_caller(
             "rows of a hot key stay together, because no column besides the key is known to be "
             f"deterministic across task retries ({self.missing}): name deterministic columns with "
-            "`salt`, or write the frame to files first",
-            stacklevel=stacklevel + 1,
+            "`salt`, or write the frame to files first"
         )
 
 

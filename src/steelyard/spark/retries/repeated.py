@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from steelyard.spark.retries.column_types import types_within
 from steelyard.spark.retries.lineage import Lineage
@@ -158,18 +159,30 @@ def _of_query(frame: DataFrame, ids: tuple[int, ...]) -> Rows | None:
 
     Spark hides the plan of a micro-batch from `foreachBatch`. The running query shows it.
     """
-    sessions = {id(s): s for s in (frame.sparkSession, SparkSession.getActiveSession()) if s}
-    for session in sessions.values():
-        for query in session.streams.active:
-            text = _uncut(session, partial(_printed, partial(query.explain, extended=True)))
-            facts = facts_of_query(query)
-            plan = _read(text, facts)
-            if plan is None or facts is None:
-                continue
-            rows = Lineage(types_within(plan, facts.types), is_streaming=True).rows(plan)
-            if rows.ids == ids:
-                return rows
+    for session, query in _running_queries(frame.sparkSession):
+        text = _uncut(session, partial(_printed, partial(query.explain, extended=True)))
+        facts = facts_of_query(query)
+        plan = _read(text, facts)
+        if plan is None or facts is None:
+            continue
+        rows = Lineage(types_within(plan, facts.types), is_streaming=True).rows(plan)
+        if rows.ids == ids:
+            return rows
     return None
+
+
+def _running_queries(session: SparkSession) -> Iterator[tuple[SparkSession, StreamingQuery]]:
+    """Yield the running queries of a session, of the active session, and of the first session.
+
+    The session of a micro-batch lists no queries, and a call of `createDataFrame` in `foreachBatch`
+    makes it the active session.
+    """
+    seen: set[int] = set()
+    first = SparkSession.builder.getOrCreate()
+    for candidate in (session, SparkSession.getActiveSession(), first):
+        if candidate is not None and id(candidate) not in seen:
+            seen.add(id(candidate))
+            yield from ((candidate, query) for query in candidate.streams.active)
 
 
 def _uncut(session: SparkSession, explain: Callable[[], str]) -> str:

@@ -213,7 +213,7 @@ class GroupedStream:
             return self._use(defined).merged_by_spark(wanted, schema)
         require_rocksdb(self._source.session, "states that Spark cannot merge itself are kept")
         if not self._source.workers.are_delegated:  # for delegated workers group_stream has warned
-            warn_of_leaks(self._source.session, stacklevel=2)
+            warn_of_leaks(self._source.session)
         self._require_packages(wanted, STATEFUL)
         return self._use(defined).merged_in_shards(wanted, schema)
 

@@ -1,7 +1,5 @@
 """Check a stream and its session before any work starts."""
 
-import warnings
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import TimestampType
 
@@ -9,6 +7,7 @@ from steelyard.control.controller import SlotLength
 from steelyard.durations import seconds_of
 from steelyard.executor.period import Period
 from steelyard.placements import Delegated, Placement
+from steelyard.spark.caller_warnings import warn_caller
 from steelyard.spark.columns import require_columns
 from steelyard.spark.session import STATE_IN_ROCKSDB, parallelism
 from steelyard.spark.streaming.hidden_columns import WATERMARK
@@ -89,14 +88,13 @@ def require_room_for_state(session: SparkSession, workers: int, control: object)
             f"partitions: set spark.sql.shuffle.partitions to {workers} before the query starts"
         )
     require_rocksdb(session, "delegated workers keep their state")
-    warn_of_leaks(session, stacklevel=3)
+    warn_of_leaks(session)
     if (session.conf.get("spark.master") or "").startswith("local["):
         return  # the only executor holds all state
     slots = parallelism(session)
     wait = session.conf.get("spark.locality.wait", "3s")
     if slots < workers and wait == "3s":
-        warnings.warn(
+        warn_caller(
             f"{workers} workers share {slots} task slots; with more than one executor set "
-            "spark.locality.wait to longer than a micro-batch, or workers move between executors",
-            stacklevel=3,
+            "spark.locality.wait to longer than a micro-batch, or workers move between executors"
         )

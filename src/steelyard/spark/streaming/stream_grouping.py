@@ -1,7 +1,6 @@
 """A stream and its key enter; a grouping leaves, checked before any work starts."""
 
 import os
-import warnings
 from collections.abc import Sequence
 from functools import partial
 
@@ -13,6 +12,7 @@ from steelyard.control.store import ControlStore
 from steelyard.placements import Placement, Pull, StreamWorkers
 from steelyard.plans import Balance, RoutingPlan
 from steelyard.reported_keys import ReportedKeys
+from steelyard.spark.caller_warnings import warn_caller
 from steelyard.spark.columns import require_columns, require_frame
 from steelyard.spark.resolved_columns import ResolvedColumns
 from steelyard.spark.routing import (
@@ -227,12 +227,11 @@ def _salts(found: ResolvedColumns, routing: Routing) -> tuple[str, ...] | None:
     if is_default and found.in_order and plan is None:
         return None
     if is_default and may_split and set(frame.columns) <= set(found.key):
-        warnings.warn(
+        warn_caller(
             "the messages of a key are equal, because the stream has no column but its key, and "
             "their positions cannot be used after a shuffle or with a RoutingPlan: a hot key is "
-            "not split; keep a column that differs, and name it with salt=",
-            stacklevel=3,
+            "not split; keep a column that differs, and name it with salt="
         )
     if may_split and not salts.names:
-        salts.warn(stacklevel=3)
+        salts.warn()
     return salts.names

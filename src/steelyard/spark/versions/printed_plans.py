@@ -6,7 +6,7 @@ Integers enter; a column leaves whose values EXPLAIN, the web UI and event logs 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from steelyard.spark.versions.supported import SUBQUERIES, is_of_connect, version_of
@@ -30,7 +30,20 @@ def unprinted_array(session: SparkSession, values: NDArray[np.integer]) -> Colum
     numbers = pa.array(values)
     kind = pa.list_(pa.field("item", numbers.type, nullable=False))
     row = pa.ListArray.from_arrays(pa.array([0, values.size], pa.int32()), numbers, type=kind)
-    return session.createDataFrame(pa.table({"numbers": row})).scalar()
+    return _local_frame(session, pa.table({"numbers": row})).scalar()
+
+
+def _local_frame(session: SparkSession, table: pa.Table) -> DataFrame:
+    """Return a frame of a table; the active session of the thread stays the same.
+
+    `createDataFrame` makes its own session the active one. In `foreachBatch` the session of a batch
+    is a copy that lists no queries, but the active session lists them.
+    """
+    active = SparkSession.getActiveSession()
+    frame = session.createDataFrame(table)
+    if active is not None and active is not session:
+        active.createDataFrame([], "nothing int")
+    return frame
 
 
 def _parsed(values: NDArray[np.integer]) -> Column:

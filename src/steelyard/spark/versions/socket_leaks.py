@@ -4,9 +4,10 @@ A version enters; a warning leaves, if the version has the defect.
 """
 
 import re
-import warnings
 
 from pyspark.sql import SparkSession
+
+from steelyard.spark.caller_warnings import warn_caller
 
 CLOSES_SOCKETS = {(4, 1): 4, (4, 2): 1}
 """By minor version, the first patch version in which `transformWithState` closes its sockets.
@@ -40,12 +41,11 @@ def socket_leak(version: str) -> str | None:
     )
 
 
-def warn_of_leaks(session: SparkSession, stacklevel: int) -> None:
+def warn_of_leaks(session: SparkSession) -> None:
     """Warn, when a query is defined, that it cannot run for long on this version of Spark.
 
-    On Spark Connect the version is that of the server. `stacklevel` has the value that the caller
-    would pass to `warnings.warn`.
+    On Spark Connect the version is that of the server.
     """
     leak = socket_leak(session.version)
     if leak is not None:
-        warnings.warn(leak, stacklevel=stacklevel + 1)
+        warn_caller(leak)
