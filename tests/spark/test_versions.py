@@ -9,7 +9,7 @@ from steelyard.spark.versions import partitions as by_number
 from steelyard.spark.versions.interfaces import kafka_connector
 from steelyard.spark.versions.partitions import to_joined_partitions, to_partitions
 from steelyard.spark.versions.socket_leaks import socket_leak
-from steelyard.spark.versions.supported import require_connect, require_streams
+from steelyard.spark.versions.supported import CONNECT, parsed, require_connect, require_streams
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,27 @@ def test_spark_connect_needs_spark_4(monkeypatch):
         sy.plan(frame, "page", workers=2)
     with pytest.raises(ValueError, match=sentence):
         require_connect("sc://localhost")
+
+
+@pytest.mark.skipif(parsed(pyspark.__version__) >= CONNECT, reason="later versions are accepted")
+def test_every_call_refuses_the_spark_connect_of_older_versions():
+    """No call asks the server; here there is none."""
+    from pyspark.sql.connect.session import SparkSession
+
+    frame = SparkSession("sc://127.0.0.1:1").range(3)
+    calls = [
+        lambda: sy.plan(frame, "id", workers=2),
+        lambda: sy.repartition(frame, 2, "id"),
+        lambda: sy.balanced("id", workers=2)(frame),
+        lambda: sy.group_by(frame, "id", workers=2),
+        lambda: sy.join(frame, frame, "id", workers=2),
+        lambda: sy.Balancer("id", workers=2).repartition(frame),
+        lambda: sy.doctor.examine(frame, "id", workers=2),
+        lambda: sy.group_stream(frame, "id", workers=2),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"^Spark Connect needs Spark 4.0 or newer, and this"):
+            call()
 
 
 def test_streams_through_spark_connect_need_a_later_version(monkeypatch):
