@@ -70,7 +70,7 @@ test-cluster: setup ## test a small cluster: killed executors and drivers, bad r
 	@$(BIN)/python -m pytest --cluster -m faults tests/spark
 
 .PHONY: test-elastic
-test-elastic: setup ## run streams on a standalone cluster whose executors come and go (ten minutes)
+test-elastic: setup ## run jobs and streams on a cluster whose executors come and go (ten minutes)
 	@$(BIN)/python -m pytest -m elastic tests/spark
 
 .PHONY: test-streaming
@@ -98,8 +98,12 @@ test-browser: setup ## test the dashboard in a browser
 test-package: setup ## install the wheel into an empty environment and run a first job there
 	@$(BIN)/python -m pytest -m package tests
 
+.PHONY: test-spark
+test-spark: setup ## run the Spark tests on the Spark of requirements.lock
+	@$(BIN)/python -m pytest $(SPARK_TESTS)
+
 .PHONY: test-versions
-test-versions: $(OTHER_SPARKS:%=test-spark-%) ## run the Spark tests on every other version of Spark, classic and Connect (hours)
+test-versions: test-spark test-connect $(OTHER_SPARKS:%=test-spark-%) ## run the Spark tests on every version of Spark, classic and Connect (hours)
 
 # The Spark tests on one version of Spark, such as `make test-spark-4.0`.
 test-spark-%: check-machine .venv-spark-%/.ready

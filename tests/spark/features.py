@@ -1,6 +1,7 @@
 """The features of Steelyard, each as a small job whose result is known.
 
-A session and a folder enter each job. `SINCE` says which version of Spark the job needs.
+A session and a folder enter each job. `SINCE` says which version of Spark the job needs, classic
+and through Spark Connect.
 """
 
 import pyarrow as pa
@@ -15,18 +16,20 @@ ROWS, WORKERS = 4000, 4
 SCHEMA = "page string, id long, at timestamp"
 STREAMS, STREAMS_ON_CONNECT = (4, 0), (4, 1)
 """The first versions of Spark with streams."""
+CONNECT = (4, 0)
+"""The first version with Spark Connect."""
 
 FEATURES = {}
 """Jobs by the name of their feature."""
 SINCE = {}
-"""The first version of Spark with each feature."""
+"""The first versions of Spark with each feature: classic, and through Spark Connect."""
 
 
-def feature(name, since=(3, 5)):
+def feature(name, classic=(3, 5), connect=CONNECT):
     """Register a job."""
 
     def register(job):
-        FEATURES[name], SINCE[name] = job, since
+        FEATURES[name], SINCE[name] = job, (classic, connect)
         return job
 
     return register
@@ -127,6 +130,15 @@ def whole_light_keys(spark, folder):
     assert tuple(made.groupBy().sum().first()) == (ROWS, sum(range(ROWS)))
 
 
+@feature("`sy.group_by(..., routing=scheme).map_arrow`")
+def routed_by_a_scheme(spark, folder):
+    rows_of(spark).write.parquet(f"{folder}/rows")
+    rows, scheme = spark.read.parquet(f"{folder}/rows"), sy.schemes.named("porc")
+    grouped = sy.group_by(rows, "page", workers=WORKERS, routing=scheme)
+    made = grouped.map_arrow(tall, "rows long, sum long")
+    assert tuple(made.groupBy().sum().first()) == (ROWS, sum(range(ROWS)))
+
+
 @feature("`sy.group_by(...).aggregate`, counts to variances")
 def aggregate(spark, folder):
     grouped = sy.group_by(rows_of(spark), "page", workers=WORKERS)
@@ -190,7 +202,7 @@ def stream_feature(name, **more):
             def run(spark, folder, placement=placement):
                 job(spark, folder, grouped_stream(folder, placement=placement, **more))
 
-            feature(f"stream, `sy.{shown}()`: {name}", STREAMS)(run)
+            feature(f"stream, `sy.{shown}()`: {name}", STREAMS, STREAMS_ON_CONNECT)(run)
         return job
 
     return register

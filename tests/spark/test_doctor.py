@@ -15,6 +15,7 @@ import steelyard as sy
 from steelyard.cli import app
 from steelyard.spark.doctor_input import Data, kind_of
 from steelyard.spark.examining import key_counts
+from steelyard.spark.versions.interfaces import kafka_connector
 
 ODD = ["[bold]red[/bold]", "<script>alert(1)</script>", "two\nlines", "$x$", "日本", "", None]
 
@@ -260,6 +261,10 @@ def test_the_page_is_one_file_in_which_keys_are_text(parquet, tmp_path):
         (["--source", "table", "--key", "k"], "source table needs the name"),
         (["no_such_table", "--source", "table", "--key", "k"], "TABLE_OR_VIEW_NOT_FOUND"),
         (["--source", "kafka", "--topic", "t"], "source kafka needs --servers and --topic"),
+        (
+            ["--servers", "s:1", "--topic", "t"],
+            f"with --conf spark.jars.packages={kafka_connector()}",
+        ),
         (["--topic", "t", "--servers", "s", "--messages", "0"], "messages must be a whole number"),
     ],
 )

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from steelyard.spark.versions.supported import version_of
-from tests.spark.features import FEATURES, SINCE, STREAMS, STREAMS_ON_CONNECT
+from tests.spark.features import FEATURES, SINCE
 
 pytestmark = [pytest.mark.versions, pytest.mark.slow]
 
@@ -22,9 +22,8 @@ def test_a_feature_runs_or_names_the_version_it_needs(
 ):
     """The result of the job is checked inside the job."""
     record_property("spark", spark.version)
-    since = SINCE[name]
-    if since == STREAMS and request.config.getoption("--connect"):
-        since = STREAMS_ON_CONNECT
+    classic, connect = SINCE[name]
+    since = connect if request.config.getoption("--connect") else classic
     if version_of(spark) >= since:
         FEATURES[name](spark, tmp_path)
         record_property(name, "yes")

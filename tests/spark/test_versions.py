@@ -6,9 +6,10 @@ from pyspark.sql import functions as F
 
 import steelyard as sy
 from steelyard.spark.versions import partitions as by_number
+from steelyard.spark.versions.interfaces import kafka_connector
 from steelyard.spark.versions.partitions import to_joined_partitions, to_partitions
 from steelyard.spark.versions.socket_leaks import socket_leak
-from steelyard.spark.versions.supported import require_connect, require_streams
+from steelyard.spark.versions.supported import CONNECT, parsed, require_connect, require_streams
 
 
 @pytest.mark.parametrize(
@@ -75,6 +76,27 @@ def test_spark_connect_needs_spark_4(monkeypatch):
         require_connect("sc://localhost")
 
 
+@pytest.mark.skipif(parsed(pyspark.__version__) >= CONNECT, reason="later versions are accepted")
+def test_every_call_refuses_the_spark_connect_of_older_versions():
+    """No call asks the server; here there is none."""
+    from pyspark.sql.connect.session import SparkSession
+
+    frame = SparkSession("sc://127.0.0.1:1").range(3)
+    calls = [
+        lambda: sy.plan(frame, "id", workers=2),
+        lambda: sy.repartition(frame, 2, "id"),
+        lambda: sy.balanced("id", workers=2)(frame),
+        lambda: sy.group_by(frame, "id", workers=2),
+        lambda: sy.join(frame, frame, "id", workers=2),
+        lambda: sy.Balancer("id", workers=2).repartition(frame),
+        lambda: sy.doctor.examine(frame, "id", workers=2),
+        lambda: sy.group_stream(frame, "id", workers=2),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"^Spark Connect needs Spark 4.0 or newer, and this"):
+            call()
+
+
 def test_streams_through_spark_connect_need_a_later_version(monkeypatch):
     """The client of Spark 4.0 has no Python state."""
     monkeypatch.setattr(pyspark, "__version__", "4.0.5")
@@ -87,6 +109,16 @@ def test_streams_through_spark_connect_need_a_later_version(monkeypatch):
     )
     with pytest.raises(ValueError, match="^" + sentence + "$"):
         require_streams(stream, "; x")
+
+
+@pytest.mark.parametrize(
+    ("version", "package"),
+    [("3.5.9", "spark-sql-kafka-0-10_2.12:3.5.9"), ("4.2.1", "spark-sql-kafka-0-10_2.13:4.2.1")],
+)
+def test_the_connector_to_kafka_is_for_the_scala_of_spark(monkeypatch, version, package):
+    """Spark cannot load a connector for another Scala."""
+    monkeypatch.setattr(pyspark, "__version__", version)
+    assert kafka_connector() == f"org.apache.spark:{package}"
 
 
 @pytest.fixture

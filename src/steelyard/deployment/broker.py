@@ -41,10 +41,10 @@ def connector() -> dict[str, str]:
     """Return the setting with which Spark finds its Kafka connector."""
     if _SCRIPT.exists():
         return {"spark.jars": _script("jars")}
-    import pyspark
+    # Only this function needs pyspark.
+    from steelyard.spark.versions.interfaces import kafka_connector
 
-    package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
-    return {"spark.jars.packages": package}
+    return {"spark.jars.packages": kafka_connector()}
 
 
 def _script(*arguments: str) -> str:

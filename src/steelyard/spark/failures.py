@@ -45,10 +45,12 @@ def kafka_failures(what: str) -> Iterator[None]:
     except SparkFailed as error:
         if not _NO_KAFKA.search(str(error)):
             raise
+        # This module does not import pyspark; after an error of Spark it is loaded.
+        from steelyard.spark.versions.interfaces import kafka_connector
+
         raise SparkFailed(
             f"{what}: Spark has no connector to Kafka; pass its jars with --jars, or its package "
-            "with --conf spark.jars.packages="
-            "org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION, where VERSION is that of Spark"
+            f"with --conf spark.jars.packages={kafka_connector()}"
         ) from error.__cause__
 
 

@@ -136,7 +136,7 @@ def session(
     try:
         with deferred_interrupts(), _starting(master), elsewhere:
             running = builder.config(map={**settings, **given}).getOrCreate()
-            _ = running.version  # this is the first request to a Connect server
+            running.conf.get("spark.app.name", None)  # the first request to a Connect server
         stop_logging_errors()  # commands print one sentence for each error
         yield running
     finally:

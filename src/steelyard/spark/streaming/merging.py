@@ -7,9 +7,9 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, DecimalType, DoubleType, StructField
 
 from steelyard.aggregators import Aggregator, Count, Max, Mean, Min, Sum
-from steelyard.spark.executor_packages import ALWAYS
+from steelyard.spark.executor_packages import ALWAYS, WITH_PANDAS
 from steelyard.spark.shipping import by_value
-from steelyard.spark.versions.arrow import arrow_function
+from steelyard.spark.versions.arrow import CALLS_WITHOUT_PANDAS, arrow_function
 
 _MERGING = ("state", "merge", "result", "result_type")
 
@@ -67,8 +67,7 @@ def _mean(aggregator: Aggregator, states: list[StructField], kind: DataType) -> 
     if not isinstance(kind, DecimalType):
         return F.when(count > 0, total / count)
     # Spark's division of decimals returns fewer decimal places than a mean has.
-    # Before Spark 4.1 the values pass through pandas.
-    modules = ALWAYS if hasattr(F, "arrow_udf") else (*ALWAYS, "pandas")
+    modules = ALWAYS if CALLS_WITHOUT_PANDAS else WITH_PANDAS
     fetch, promised = by_value(aggregator, modules), pa.decimal128(kind.precision, kind.scale)
 
     def mean(total: pa.Array, count: pa.Array) -> pa.Array:

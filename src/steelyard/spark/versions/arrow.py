@@ -84,6 +84,10 @@ def _like(kind: DataType, arrow: pa.DataType) -> DataType:
     return kind
 
 
+CALLS_WITHOUT_PANDAS = hasattr(F, "arrow_udf")
+"""Whether the tasks of an `arrow_function` need no pandas: so since Spark 4.1."""
+
+
 def arrow_function(
     function: Callable[..., pa.Array], inputs: Sequence[pa.DataType], result: DataType
 ) -> Callable[..., Column]:
@@ -94,9 +98,8 @@ def arrow_function(
         inputs: The Arrow types of the arguments.
         result: The type of the result.
     """
-    arrow_udf = getattr(F, "arrow_udf", None)  # since Spark 4.1
-    if arrow_udf is not None:
-        made: Callable[..., Column] = arrow_udf(function, result)
+    if CALLS_WITHOUT_PANDAS:
+        made: Callable[..., Column] = F.arrow_udf(function, result)
         return made
     import pandas as pd  # only older versions need it
     from pyspark.sql.pandas.functions import pandas_udf

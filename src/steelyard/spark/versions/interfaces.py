@@ -24,6 +24,15 @@ CHECKPOINT_FILE_MANAGER = (
 """The Java class that writes checkpoints to a local disk, for a session of this PySpark."""
 
 
+def kafka_connector() -> str:
+    """Return the Maven package of Spark's connector to Kafka, for `spark.jars.packages`.
+
+    PySpark 3.5 contains a Spark for Scala 2.12, later versions contain one for Scala 2.13.
+    """
+    scala = "2.12" if parsed(pyspark.__version__) < (4, 0) else "2.13"
+    return f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{pyspark.__version__}"
+
+
 def tried_cast(column: str, kind: str) -> Column:
     """Return an expression in another type, null where that is not possible.
 
