@@ -5,7 +5,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -212,6 +212,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         # Spark may still write to the folder while it is removed.
         made = tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
         folder = Path(cleaning.enter_context(made))
+        cleaning.enter_context(_silent("steelyard.waiting"))  # the last lines have this number
         spark = cleaning.enter_context(running_spark("stream", master, more))
         try:
             frame, written = stream_input.frame(spark, key)
@@ -233,8 +234,6 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         if ui:
             title = f"{key} of {source}, {placement}"
             cleaning.enter_context(start_page([ShownRun(title, grouped.history)], ui_port))
-        # The last lines of this command say how many results wait.
-        logging.getLogger("steelyard.waiting").disabled = True
         newest: list[Any] = []
         place = len(results.columns) - len(aggregators) - 1
         name = results.columns[place]
@@ -263,6 +262,17 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     if failed is not None:
         _print_failure(failed)
         raise typer.Exit(1)
+
+
+@contextmanager
+def _silent(logger: str) -> Iterator[None]:
+    """Log nothing with a logger until the end of the block."""
+    named = logging.getLogger(logger)
+    before, named.disabled = named.disabled, True
+    try:
+        yield
+    finally:
+        named.disabled = before
 
 
 def _print_failure(failed: Exception) -> None:
