@@ -155,7 +155,7 @@ def test_the_key_of_a_window_may_be_an_expression(files):
 
 @pytest.mark.parametrize(("key", "name"), [("page", "page"), ("upper(page)", "key")])
 def test_a_column_named_key_can_be_aggregated(tmp_path, key, name):
-    """An expression as key is the column "key" of the result, beside aggregates of another "key"."""
+    """The result of an expression as key is named "key", beside aggregates of another "key"."""
     (tmp_path / "in").mkdir()
     pq.write_table(pa.table({"page": ["a", "a", "b"], "key": [5, 7, 6]}), tmp_path / "in" / "0.pq")
     arguments = ("--source", "parquet", "--path", tmp_path / "in", "--key", key, "--once")
