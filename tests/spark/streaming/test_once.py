@@ -97,6 +97,6 @@ def test_python_users_learn_how_many_results_wait(spark, tmp_path, caplog):
         written = table(grouped.aggregate(sy.Count()), tmp_path / "checkpoint")
         until(lambda: "wait" in caplog.text)
     held = len({page for page, _ in rows[1800:]})
-    assert held <= grouped.waiting() <= held + 3, "a hot key is split over up to four workers"
+    assert held <= grouped.waiting() <= 4 * held, "every worker may have a part of a frequent key"
     assert f"{grouped.waiting():,} partial results wait with the delegated workers" in caplog.text
     assert sum(count for page, count in written if page == "hot") == 900
