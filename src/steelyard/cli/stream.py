@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -243,7 +244,8 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
             by_size = batch.orderBy(batch[f"`{first}`"].desc())
             newest[:] = [_named(row, place, reported) for row in by_size.limit(_ROWS).collect()]
 
-        query = output.start(results, name, checkpoint or str(folder / "cp"), show)
+        write = partial(grouped.write_stream, checkpoint=checkpoint or folder / "cp")
+        query = _started(partial(output.start, results, name, write, show))
 
         def screen() -> RenderableType:
             return _screen(grouped.history(), newest, results.columns)
@@ -273,6 +275,14 @@ def _silent(logger: str) -> Iterator[None]:
         yield
     finally:
         named.disabled = before
+
+
+def _started(start: Callable[[], "RunningQuery"]) -> "RunningQuery":
+    """Start the query, or refuse the checkpoint of another query."""
+    try:
+        return start()
+    except ValueError as error:
+        refuse(error)
 
 
 def _print_failure(failed: Exception) -> None:

@@ -117,6 +117,19 @@ def test_unsupported_streams_and_results_are_refused(spark, stream, tmp_path):
     spark.conf.set(provider, rocksdb)
 
 
+def test_write_stream_needs_a_result_and_a_checkpoint(stream, tmp_path):
+    """A checkpoint that does not exist yet is accepted."""
+    grouped = sy.group_stream(stream, "page", workers=4)
+    with pytest.raises(ValueError, match="call aggregate or map_arrow first"):
+        grouped.write_stream(stream, tmp_path)
+    counts = grouped.aggregate(sy.Count())
+    with pytest.raises(TypeError, match="checkpoint must be a path or an address, got None"):
+        grouped.write_stream(counts, None)
+    with pytest.raises(TypeError, match="results must be a Spark DataFrame, got str"):
+        grouped.write_stream("counts", tmp_path)
+    assert type(counts.writeStream) is type(grouped.write_stream(counts, tmp_path / "new"))
+
+
 def test_equal_messages_of_a_key_get_a_warning(stream, tmp_path):
     """After a shuffle, a stream with only its key cannot split a hot key."""
     with pytest.warns(UserWarning, match="the messages of a key are equal"):

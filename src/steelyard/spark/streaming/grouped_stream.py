@@ -3,6 +3,7 @@
 The sources of a stream enter; a streaming DataFrame of results leaves.
 """
 
+import os
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
 from steelyard.aggregators import Aggregation, Aggregator
@@ -26,7 +28,12 @@ from steelyard.executor.pandas_function import OnPandas, PandasFunction
 from steelyard.executor.period import Period
 from steelyard.executor.worker import Function, Map
 from steelyard.spark.arrow_types import aggregated_schema, arrow_schema
-from steelyard.spark.columns import require_distinct_results, shown, visible_schema
+from steelyard.spark.columns import (
+    require_distinct_results,
+    require_frame,
+    shown,
+    visible_schema,
+)
 from steelyard.spark.executor_packages import (
     ALWAYS,
     STATEFUL,
@@ -34,6 +41,7 @@ from steelyard.spark.executor_packages import (
     require_on_executors,
 )
 from steelyard.spark.shipping import by_value
+from steelyard.spark.streaming.checkpoints import require_same_definition
 from steelyard.spark.streaming.listening import ControlLoop, listen
 from steelyard.spark.streaming.merging import is_native
 from steelyard.spark.streaming.requirements import require_rocksdb
@@ -66,7 +74,7 @@ class GroupedStream:
         self._source, self._period = source, period
         self._make_controller = make_controller
         self._name = f"steelyard_{uuid.uuid4().hex}"
-        self._is_used = False
+        self._definition: Definition | None = None
 
     def __repr__(self) -> str:
         workers = self._source.workers
@@ -221,6 +229,32 @@ class GroupedStream:
         self._require_packages(wanted, STATEFUL)
         return self._use(defined).merged_in_shards(wanted, schema)
 
+    def write_stream(
+        self, results: DataFrame, checkpoint: str | os.PathLike[str]
+    ) -> DataStreamWriter:
+        """Return Spark's writer of the results, with a checkpoint that belongs to this query.
+
+        It is `results.writeStream.option("checkpointLocation", checkpoint)`, and raises an error
+        before the query starts if the checkpoint is of a query with another key, aggregators,
+        window or placement. `results` may also be a frame that is made from the result of this
+        grouping.
+
+        Raises:
+            TypeError: An argument has the wrong type.
+            ValueError: The checkpoint is of a query with another definition, or this grouping has
+                no result yet.
+        """
+        require_frame("results", results)
+        if not isinstance(checkpoint, str | os.PathLike):
+            raise TypeError(f"checkpoint must be a path or an address, got {checkpoint!r}")
+        if self._definition is None:
+            raise ValueError(
+                "write_stream writes the result of this grouping: call aggregate or map_arrow first"
+            )
+        folder = os.fspath(checkpoint)
+        require_same_definition(self._source.session, folder, self._definition)
+        return results.writeStream.option("checkpointLocation", folder)
+
     def _definition_of(self, aggregators: Sequence[Aggregator], schema: pa.Schema) -> Definition:
         """Return the settings on which the state of this result depends."""
         source = self._source
@@ -240,18 +274,18 @@ class GroupedStream:
         When the query runs, Spark hides the error of a subquery, and for stateful work it reports
         only that a Python process exited.
         """
-        if self._is_used:
+        if self._definition is not None:
             return  # the error about a second result is more useful
         require_on_executors(self._source.session, modules, by_value(work, ()))
 
     def _use(self, definition: Definition = Definition()) -> StreamResult:  # noqa: B008  # frozen
         """Begin the only result of this grouping, and listen for its reports."""
-        if self._is_used:
+        if self._definition is not None:
             raise ValueError(
                 "a grouping of a stream is for one result; call group_stream again for another "
                 "result, with a control path of its own"
             )
-        self._is_used = True
+        self._definition = definition
         loop = ControlLoop(self._name, self.controller, self._make_controller, definition)
         listen(self._source.session, loop)
         return StreamResult(self._source, self._period, definition, self._name)

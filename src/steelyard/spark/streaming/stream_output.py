@@ -58,14 +58,18 @@ class StreamOutput:
             )
 
     def start(
-        self, results: DataFrame, key: str, checkpoint: str, show: Callable[[DataFrame], None]
+        self,
+        results: DataFrame,
+        key: str,
+        write: Callable[[DataFrame], DataStreamWriter],
+        show: Callable[[DataFrame], None],
     ) -> StreamingQuery:
         """Start the query.
 
         Args:
             results: The results of each key.
             key: The column of the key, which becomes the key of Kafka's messages.
-            checkpoint: The folder from which a restarted query resumes.
+            write: Returns the writer of a frame, which has the checkpoint.
             show: Called with the results of every micro-batch, for the sink `console`.
 
         Returns:
@@ -73,22 +77,24 @@ class StreamOutput:
         """
         with kafka_failures(f"sink {self.kind}"):
             if self.kind == "kafka":
-                writer = self._write_topic(results, key)
+                writer = self._to_topic(write(self._messages(results, key)))
             elif self.kind == "parquet":
-                writer = results.writeStream.foreachBatch(self._write_folder)
+                writer = write(results).foreachBatch(self._write_folder)
             else:
-                writer = results.writeStream.foreachBatch(lambda batch, _: show(batch))
-            writer = writer.outputMode("update").option("checkpointLocation", checkpoint)
+                writer = write(results).foreachBatch(lambda batch, _: show(batch))
+            writer = writer.outputMode("update")
             return (writer.trigger(availableNow=True) if self.once else writer).start()
 
-    def _write_topic(self, results: DataFrame, key: str) -> DataStreamWriter:
-        assert self.servers is not None
-        assert self.topic is not None
-        messages = results.select(
+    def _messages(self, results: DataFrame, key: str) -> DataFrame:
+        return results.select(
             results[f"`{key}`"].cast("string").alias("key"),
             F.to_json(F.struct("*")).alias("value"),
         )
-        writer = messages.writeStream.format("kafka")
+
+    def _to_topic(self, writer: DataStreamWriter) -> DataStreamWriter:
+        assert self.servers is not None
+        assert self.topic is not None
+        writer = writer.format("kafka")
         writer = writer.option("kafka.bootstrap.servers", self.servers).option("topic", self.topic)
         return writer.options(**self.options)
 
