@@ -30,7 +30,7 @@ def random_frame(spark, rng, rows, kind="bigint", hot=0.0, name="n"):
     # Values in SQL keep their order in a retry, so their columns may be salts on every version.
     values = [f"({key}, {n})" for key, n in zip(keys, rng.permutation(rows), strict=True)]
     listed = ", ".join(values or ["(NULL, NULL)"])
-    frame = spark.sql(f"FROM VALUES {listed}").selectExpr(
+    frame = spark.sql(f"VALUES {listed}").selectExpr(
         f"cast(col1 AS {kind}) AS k", f"cast(col2 AS bigint) AS {name}"
     )
     return frame.limit(rows) if rows == 0 else frame
