@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from steelyard.reported_keys import ReportedKeys
     from steelyard.spark.streaming.stream_output import RunningQuery
 
+_LEAST_SHARE = 0.005
+"""A key with a smaller share of the messages, which would be shown as 0 %, is not hot."""
 _ROWS = 10
 """Results that are shown."""
 
@@ -378,7 +380,8 @@ def _named(row: Any, place: int, reported: "ReportedKeys") -> list[Any]:
 
 def workers_table(slot: "Slot") -> Table:
     """Return a table of the workers in a slot."""
-    hot = ", ".join(f"{hot.key[:20]!r} {hot.share:.0%}" for hot in slot.hot_keys[:3])
+    hottest = [hot for hot in slot.hot_keys[:3] if hot.share >= _LEAST_SHARE]
+    hot = ", ".join(f"{hot.key[:20]!r} {hot.share:.0%}" for hot in hottest)
     title = f"slot {slot.slot} · micro-batch {slot.batch} · hot: {hot or 'none'}"
     if slot.has_low_load:
         title += " · low load"
