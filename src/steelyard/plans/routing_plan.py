@@ -181,6 +181,36 @@ class RoutingPlan:
         plan = replace(self, starts=starts, bins_of=self.bins_of[kept], ends=ends[kept])
         return plan if self.counts is None else replace(plan, shares=plan.shares_of(self.counts))
 
+    def for_owners(self, owners: NDArray[np.integer], workers: int) -> "RoutingPlan":
+        """Return the plan whose bins are the owners of the bins of this plan.
+
+        The cells of a bucket that have the same owner become one cell, so a bucket has at most as
+        many cells as there are workers.
+
+        Args:
+            owners: The owner of each bin.
+            workers: The number of owners.
+
+        >>> plan = RoutingPlan.from_cells(3, [[(2, WHOLE // 4), (0, WHOLE // 2), (1, WHOLE)]])
+        >>> plan.for_owners(np.array([0, 0, 1]), 2).splits
+        {0: [Cell(bin=0, weight=0.75), Cell(bin=1, weight=0.25)]}
+        """
+        starts = np.concatenate(([0], self.ends[:-1]))
+        starts[self.starts[:-1]] = 0
+        bucket = np.repeat(np.arange(self.buckets), self.copies)
+        cells, cell = np.unique(bucket * workers + owners[self.bins_of], return_inverse=True)
+        widths = np.bincount(cell, self.ends - starts).astype(np.int64)
+        of, bins_of = np.divmod(cells, workers)
+        return RoutingPlan(
+            bins=workers,
+            starts=of.searchsorted(np.arange(self.buckets + 1)),
+            bins_of=bins_of.astype(np.int32),
+            ends=widths.cumsum() - of * WHOLE,
+            shares=np.bincount(owners, self.shares, workers).astype(np.float64),
+            version=self.version,
+            counts=self.counts,
+        )
+
     def shares_of(self, counts: ArrayLike) -> Floats:
         """Return the share of each bin in a stream with these counts per bucket."""
         weights = checked_counts(counts, self.buckets)
