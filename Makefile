@@ -55,6 +55,10 @@ setup: check-machine $(READY) ## create .venv with the pinned packages and this 
 demo: setup ## count a skewed stream on Spark, with some slow workers
 	@$(BIN)/steelyard demo
 
+.PHONY: demo-real-time
+demo-real-time: check-machine .venv-spark-4.3/.ready ## compare groupings in Spark's real-time mode, with a live page (four minutes)
+	@.venv-spark-4.3/bin/python -m benchmarks.real_time.demo
+
 .PHONY: test
 test: lint ## check style, types and layers, and run the tests with coverage
 	@$(BIN)/python -m pytest $(QUICK) --numprocesses 2 --dist loadfile \

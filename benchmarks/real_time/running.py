@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
 import steelyard as sy
@@ -30,7 +31,7 @@ SPEED = 0.3
 HOT = 0.3
 """The part of the messages that have the hot key."""
 
-Workers = Callable[[DataFrame, int, Path], tuple[DataFrame, Callable[[], list[Slot]]]]
+Group = Callable[[DataFrame, int, Path], tuple[DataFrame, Callable[[], list[Slot]]]]
 """Sends messages to workers, and returns them with a column `done`, and the history."""
 
 
@@ -92,21 +93,12 @@ class Bench:
     folder: Path
     console: Console
 
-    def run(self, load: Load, group: Workers, warm_up: float = 20.0) -> Run:
+    def run(self, load: Load, group: Group, warm_up: float = 20.0) -> Run:
         """Send messages for `warm_up` seconds and for those of the load; measure all of them."""
-        given, made = broker.create(self.servers, "given"), broker.create(self.servers, "made")
-        folder = self.folder / uuid.uuid4().hex
-        folder.mkdir()
-        there, history = group(self._stream(given), load.workers, folder)
-        text = there.select(
-            "key", F.concat_ws(" ", F.unix_millis("timestamp"), "done").alias("value")
-        )
-        writer = text.writeStream.format("kafka").option("topic", made)
-        writer = writer.option("kafka.bootstrap.servers", self.servers)
-        writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
-        query = writer.outputMode("update").trigger(realTime="5 seconds").start()  # type: ignore[call-overload]
+        given = self.topic("given")
+        query, made, history = self.start(given, load, group)
         try:
-            with _Messages(self.servers, given, load) as messages:
+            with Messages(self.servers, [given], load) as messages:
                 end = time.monotonic() + warm_up + load.seconds
                 while time.monotonic() < end:
                     time.sleep(1)
@@ -117,6 +109,24 @@ class Bench:
             query.stop()
         arrived, latencies = self._latencies(made)
         return Run(messages.sent, arrived, latencies, history())
+
+    def topic(self, name: str) -> str:
+        """Create a topic, and return its name."""
+        return broker.create(self.servers, name)
+
+    def start(
+        self, given: str, load: Load, group: Group
+    ) -> tuple[StreamingQuery, str, Callable[[], list[Slot]]]:
+        """Start a query; return it, the topic of its results, and its history."""
+        made, folder = self.topic("made"), self.folder / uuid.uuid4().hex
+        folder.mkdir()
+        there, history = group(self._stream(given), load.workers, folder)
+        value = F.concat_ws(" ", F.unix_millis("timestamp"), "done").alias("value")
+        writer = there.select("key", value).writeStream.format("kafka").option("topic", made)
+        writer = writer.option("kafka.bootstrap.servers", self.servers)
+        writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+        query = writer.outputMode("update").trigger(realTime="5 seconds").start()
+        return query, made, history
 
     def _stream(self, topic: str) -> DataFrame:
         reader = self.spark.readStream.format("kafka").option("subscribe", topic)
@@ -154,7 +164,7 @@ def work(slow: int) -> Column:
     )
 
 
-def by_key(slow: int) -> Workers:
+def by_key(slow: int) -> Group:
     """Group by Spark's own hash of the key."""
 
     def group(
@@ -166,7 +176,7 @@ def by_key(slow: int) -> Workers:
     return group
 
 
-def balanced(slow: int) -> Workers:
+def balanced(slow: int) -> Group:
     """Group by consistent grouping."""
 
     def group(
@@ -204,12 +214,12 @@ def local(folder: Path, console: Console, slots: int = 48) -> Iterator[Bench]:
             spark.stop()
 
 
-class _Messages:
-    """A thread that sends messages at a constant rate."""
+class Messages:
+    """A thread that sends the same messages to some topics at a constant rate."""
 
-    def __init__(self, servers: str, topic: str, load: Load) -> None:
+    def __init__(self, servers: str, topics: Sequence[str], load: Load) -> None:
         self.sent = 0
-        self._topic, self._load = topic, load
+        self._topics, self._load = topics, load
         self._producer = broker.new_producer(servers, [], linger=1)
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -229,6 +239,7 @@ class _Messages:
             while self.sent < (time.perf_counter() - begin) * self._load.rate:
                 partition = self.sent % SOURCES
                 key = self._load.key(self.sent)
-                self._producer.produce(self._topic, key=key, partition=partition)
+                for topic in self._topics:
+                    self._producer.produce(topic, key=key, partition=partition)
                 self.sent += 1
             self._producer.poll(0)

@@ -80,6 +80,9 @@ class RealTime:
             learned.
         rules: The rules that decide when a worker is idle or busy, and that pair such workers;
             None: `SteadyRules`, as with `Delegated`.
+        parts: The number of virtual workers that share a key, also one that is not hot. With 2 or
+            more, a key that becomes hot suddenly overloads no single worker until the next batch.
+            Partial results of a key then are at several workers.
 
     >>> RealTime(virtual_workers=0)
     Traceback (most recent call last):
@@ -90,9 +93,11 @@ class RealTime:
     virtual_workers: int = 100
     capacities: Sequence[float] | None = None
     rules: Rules | None = None
+    parts: int = 1
 
     def __post_init__(self) -> None:
         _require_owners(self.virtual_workers, self.capacities, self.rules)
+        require_whole("parts", self.parts, least=1)
 
 
 def _require_owners(

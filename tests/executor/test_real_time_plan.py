@@ -79,6 +79,20 @@ def test_a_repeated_batch_gets_the_same_table(tmp_path):
     assert before == chosen.choose("query", 0)
 
 
+def test_a_key_has_parts_at_several_workers(tmp_path):
+    """With two parts, half of the messages of a light bucket go to another virtual worker."""
+    store, chosen = choice(tmp_path, virtual_workers=WORKERS, parts=2)
+    plan = Planner(WORKERS, buckets=BUCKETS).update([10.0] * BUCKETS)
+    store.publish(ControlVersion(1, plan, np.arange(WORKERS, dtype=np.int32)))
+    for number in range(2):
+        entries = chosen.choose("query", number)[1]
+        for bucket in range(BUCKETS):
+            salts = spread(np.arange(100))
+            found = [looked_up(entries, chosen.steps, bucket, salt) for salt in salts]
+            assert 2 == len(set(found))
+        store.publish(ControlVersion(2, None, np.arange(WORKERS, dtype=np.int32)))
+
+
 def answer(chosen, monkeypatch, query="query", batch=0):
     """Return the row that the function gives to Spark."""
     monkeypatch.setattr(real_time_plan, "micro_batch", lambda: MicroBatch(query, batch, 0))

@@ -159,3 +159,19 @@ def test_a_plan_for_owners_sends_to_the_owners_of_its_bins(planner, counts, work
             found[cell.bin] = cell.weight
         assert np.allclose(expected, found, atol=1e-9)
     assert np.allclose(np.bincount(owners, plan.shares, workers), owned.shares)
+
+
+@settings(max_examples=50)
+@given(PLANNERS, bucket_counts(), st.integers(1, 70))
+def test_every_whole_bucket_is_divided(planner, counts, parts):
+    """Each part is in a bin of its own, the first one where the bucket was; splits stay."""
+    plan = planner.update(counts)
+    divided = plan.in_parts(parts)
+    for bucket in range(plan.buckets):
+        before, after = plan.cells(bucket), divided.cells(bucket)
+        if len(before) > 1:
+            assert before == after
+            continue
+        assert min(parts, plan.bins) == len({cell.bin for cell in after}) == len(after)
+        assert before[0].bin == after[0].bin
+        assert np.allclose(1 / len(after), [cell.weight for cell in after], atol=1e-9)

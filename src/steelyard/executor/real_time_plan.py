@@ -32,6 +32,8 @@ class PlanChoice:
     virtual_workers: int
     buckets: int
     definition: Definition
+    parts: int = 1
+    """The number of virtual workers that share a key that is not hot."""
 
     @property
     def steps(self) -> int:
@@ -77,8 +79,8 @@ class PlanChoice:
             self.virtual_workers, self.buckets, self.workers
         )
         if version is not None and fits and version.plan is not None:
-            plan = version.plan.for_owners(version.owners, self.workers)
+            plan = version.plan.in_parts(self.parts).for_owners(version.owners, self.workers)
         else:
-            plan = Planner(self.workers, buckets=self.buckets).plan
+            plan = Planner(self.workers, buckets=self.buckets).plan.in_parts(self.parts)
         entries: list[int] = plan.table(steps=self.steps).entries.tolist()
         return entries

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from steelyard.hashing import coprime_steps, mix64
 from steelyard.plans.bucket_counts import Floats, checked_counts
 from steelyard.plans.cells import WHOLE, Cell, Cells, cells_from_json, cells_to_json
 from steelyard.plans.description import KeyFacts, PlanDescription, describe
@@ -210,6 +211,32 @@ class RoutingPlan:
             version=self.version,
             counts=self.counts,
         )
+
+    def in_parts(self, parts: int) -> "RoutingPlan":
+        """Return a plan that divides every whole bucket into equal parts, in different bins.
+
+        Buckets that are split already are unchanged.
+
+        Args:
+            parts: The number of parts; at most one for each bin.
+
+        >>> RoutingPlan.from_cells(4, [[(1, WHOLE)]]).in_parts(2).splits
+        {0: [Cell(bin=1, weight=0.5), Cell(bin=2, weight=0.5)]}
+        """
+        parts = min(parts, self.bins)
+        steps = coprime_steps(self.bins)
+        step = steps[mix64(np.arange(self.buckets, dtype=np.uint64)) % np.uint64(steps.size)]
+        is_whole = self.copies == 1
+        copies = np.where(is_whole, parts, self.copies)
+        starts = np.concatenate(([0], copies.cumsum()))
+        bucket = np.repeat(np.arange(self.buckets), copies)
+        part = np.arange(bucket.size) - starts[bucket]
+        was = self.starts[bucket] + np.where(is_whole[bucket], 0, part)
+        bins_of = self.bins_of[was] + np.where(is_whole[bucket], part * step[bucket], 0)
+        ends = np.where(is_whole[bucket], (part + 1) * WHOLE // parts, self.ends[was])
+        bins_of = (bins_of % self.bins).astype(np.int32)
+        plan = replace(self, starts=starts, bins_of=bins_of, ends=ends)
+        return plan if self.counts is None else replace(plan, shares=plan.shares_of(self.counts))
 
     def shares_of(self, counts: ArrayLike) -> Floats:
         """Return the share of each bin in a stream with these counts per bucket."""

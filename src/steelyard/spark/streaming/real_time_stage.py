@@ -55,6 +55,8 @@ class RealTimeStage:
     salts: tuple[str, ...]
     """The columns that distinguish messages of a key."""
     arrived: str | None
+    parts: int = 1
+    """The number of virtual workers that share a key that is not hot."""
     window: None = None
 
     @property
@@ -76,6 +78,7 @@ class RealTimeStage:
             virtual_workers=self.workers.virtual,
             buckets=self.key.buckets,
             definition=definition,
+            parts=self.parts,
         )
         # Spark runs a subquery once in a batch, before the batch begins.
         rows = self.session.range(0, 1, 1, 1).mapInArrow(shipped(choice), SCHEMA)

@@ -51,11 +51,11 @@ class RealTimeStream(ControlledStream):
 
     def __init__(self, stage: RealTimeStage, make_controller: Callable[[], Controller]) -> None:
         super().__init__(make_controller)
-        self._stage = stage
+        self.stage = stage
 
     def __repr__(self) -> str:
-        workers = self._stage.workers
-        keys = ", ".join(map(repr, self._stage.key.result_names))
+        workers = self.stage.workers
+        keys = ", ".join(map(repr, self.stage.key.result_names))
         return f"RealTimeStream({keys}, workers={workers.count}, placement={workers.placement})"
 
     def plan_from(self, messages: DataFrame) -> None:
@@ -80,8 +80,8 @@ class RealTimeStream(ControlledStream):
             )
         if self.controller.has_plan:
             return
-        buckets = self._stage.key.buckets
-        found = ResolvedColumns.of(messages, self._stage.written_key)
+        buckets = self.stage.key.buckets
+        found = ResolvedColumns.of(messages, self.stage.written_key)
         bucket = found.hashed_key(buckets).bucket().alias("bucket")
         counted = found.wide.groupBy(bucket).count().collect()
         counts = np.zeros(buckets)
@@ -151,7 +151,7 @@ class RealTimeStream(ControlledStream):
         same workers, so merged results stay exact.
         """
         require_native(aggregators)
-        stage = self._stage
+        stage = self.stage
         schema = aggregated_schema(stage.frame, stage.key.names, aggregators)
         refuse_decimal_means(aggregators, stage.frame.schema)
         require_state_partitions(stage.session, stage.workers.count)
@@ -166,7 +166,7 @@ class RealTimeStream(ControlledStream):
         return stage.counted(loop.workers, routed, PARTIAL, states(aggregators))
 
     def _worked(self, call: str, work: Callable[[DataFrame], DataFrame]) -> DataFrame:
-        stage = self._stage
+        stage = self.stage
         definition = Definition(placement="real-time")
         loop = self._loop(definition)
         begun = stage.begun(stage.routed(loop.sources, definition))
@@ -182,7 +182,7 @@ class RealTimeStream(ControlledStream):
 
     def _loop(self, definition: Definition) -> "RealTimeLoop":
         return RealTimeLoop(
-            self._name, self.controller, self._make_controller, definition, self._stage
+            self._name, self.controller, self._make_controller, definition, self.stage
         )
 
 
@@ -206,7 +206,7 @@ class RealTimeLoop(ControlLoop):
         stage: RealTimeStage,
     ) -> None:
         super().__init__(name, controller, make, definition)
-        self._stage = stage
+        self.stage = stage
         self._catching_up = CatchingUp(stage.control)
 
     def finish_batch(self, progress: StreamingQueryProgress) -> None:
@@ -221,7 +221,7 @@ class RealTimeLoop(ControlLoop):
         self, progress: StreamingQueryProgress
     ) -> tuple[list[SourceReport], list[WorkerReport]]:
         observed = progress.observedMetrics
-        sums = self._stage.sums(
+        sums = self.stage.sums(
             progress.batchId,
             progress.batchDuration / 1000,
             observed.get(self.sources),

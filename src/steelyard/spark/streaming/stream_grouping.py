@@ -200,6 +200,7 @@ def group_stream(
             control=store,
             salts=salts or found.salts().names,
             arrived=arrived,
+            parts=placement.parts,
         )
         return RealTimeStream(stage, make_controller)
     source = SourceStage(
