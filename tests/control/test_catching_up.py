@@ -10,8 +10,8 @@ from steelyard.control.version import ControlVersion
 
 
 def offsets(*reached):
-    """Return offsets of the partitions of a topic, as Spark reports them."""
-    return json.dumps({"visits": {str(p): offset for p, offset in enumerate(reached)}})
+    """Return offsets of the partitions of the topic of the only source, as Spark reports them."""
+    return [json.dumps({"visits": {str(p): offset for p, offset in enumerate(reached)}})]
 
 
 def repeating(folder):
@@ -50,8 +50,8 @@ def test_unknown_offsets_keep_the_version(tmp_path):
     """Without offsets, or with damaged ones, the query follows the old version."""
     store, catching_up = repeating(tmp_path)
     for latest in (None, "", "not JSON", "[]"):
-        catching_up.finish_batch("query", "run", offsets(5), latest)
-    catching_up.finish_batch("query", "run", None, offsets(5))
+        catching_up.finish_batch("query", "run", offsets(5), [latest])
+    catching_up.finish_batch("query", "run", [None], offsets(5))
     assert store.is_repeating("query")
 
 

@@ -4,6 +4,7 @@ The offsets of finished batches enter; a note in the control path leaves.
 """
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 
 from steelyard.control.store import ControlStore
@@ -26,14 +27,16 @@ class CatchingUp:
         self._run = ""
         self._goal: Offsets | None = None
 
-    def finish_batch(self, query: str, run: str, end: str | None, latest: str | None) -> None:
+    def finish_batch(
+        self, query: str, run: str, end: Sequence[str | None], latest: Sequence[str | None]
+    ) -> None:
         """Use the offsets of a finished batch, as JSON.
 
         Args:
             query: The query.
             run: The run of the query; every restart has a new one.
-            end: The offsets at which the batch ended.
-            latest: The offsets of the newest messages.
+            end: The offsets at which the batch ended, of each source.
+            latest: The offsets of the newest messages when the batch began, of each source.
         """
         if run != self._run:
             self._run, self._goal = run, None
@@ -46,10 +49,19 @@ class CatchingUp:
                 self._store.set_caught_up(query)
 
 
-def _offsets(text: str | None) -> Offsets | None:
-    """Return the offsets of every partition of every topic; None if they are unknown."""
-    found = json.loads(text) if text else None
-    return found if isinstance(found, dict) else None
+def _offsets(texts: Sequence[str | None]) -> Offsets | None:
+    """Return the offsets of every partition of every topic; None if some are unknown.
+
+    >>> _offsets(['{"visits": {"0": 5}}', '{"visits": {"0": 7}}'])
+    {'0 visits': {'0': 5}, '1 visits': {'0': 7}}
+    """
+    merged: Offsets = {}
+    for source, text in enumerate(texts):
+        found = json.loads(text) if text else None
+        if not isinstance(found, dict):
+            return None
+        merged |= {f"{source} {topic}": partitions for topic, partitions in found.items()}
+    return merged
 
 
 def _reaches(end: Offsets | None, goal: Offsets) -> bool:

@@ -212,9 +212,11 @@ class RealTimeLoop(ControlLoop):
     def finish_batch(self, progress: StreamingQueryProgress) -> None:
         """Use the reports of a finished batch, and the offsets that the query has reached."""
         super().finish_batch(progress)
-        (source,) = progress.sources
         self._catching_up.finish_batch(
-            str(progress.id), str(progress.runId), source.endOffset, source.latestOffset
+            str(progress.id),
+            str(progress.runId),
+            [source.endOffset for source in progress.sources],
+            [source.latestOffset for source in progress.sources],
         )
 
     def _reports(
