@@ -22,7 +22,7 @@ from tests.spark.streaming.real_time.on_kafka import (
 )
 from tests.waiting import until
 
-BATCHES = 4
+BATCHES = 3
 AGGREGATORS = (
     sy.Count(),
     sy.Count("odd"),

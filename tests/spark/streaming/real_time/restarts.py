@@ -29,7 +29,7 @@ from tests.spark.streaming.real_time.on_kafka import (
 )
 from tests.waiting import until
 
-KILLS = 3
+KILLS = 2
 AGGREGATORS = (sy.Count(), sy.Sum("number"), sy.Max("number"))
 
 
