@@ -17,9 +17,10 @@ from steelyard.control.store import ControlStore, Pin
 from steelyard.executor.real_time_plan import SCHEMA, PlanChoice
 from steelyard.placements import StreamWorkers
 from steelyard.spark.columns import Key, named, salt_of, visible
+from steelyard.spark.executor_packages import ALWAYS, require_on_executors
 from steelyard.spark.hashed_partitions import completion
 from steelyard.spark.native_routing import BIN, bin_in
-from steelyard.spark.shipping import shipped
+from steelyard.spark.shipping import by_value, shipped
 from steelyard.spark.streaming.hidden_columns import (
     ARRIVED,
     BEGAN,
@@ -80,6 +81,7 @@ class RealTimeStage:
             definition=definition,
             parts=self.parts,
         )
+        require_on_executors(self.session, ALWAYS, by_value(choice, ()))
         # Spark runs a subquery once in a batch, before the batch begins.
         rows = self.session.range(0, 1, 1, 1).mapInArrow(shipped(choice), SCHEMA)
         chosen = rows.select(F.struct("*").alias(PLAN)).scalar()
