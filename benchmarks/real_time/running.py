@@ -125,7 +125,8 @@ class Bench:
         writer = there.select("key", value).writeStream.format("kafka").option("topic", made)
         writer = writer.option("kafka.bootstrap.servers", self.servers)
         writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
-        query = writer.outputMode("update").trigger(realTime="5 seconds").start()
+        trigger = {"realTime": "5 seconds"}  # unknown to older versions of PySpark
+        query = writer.outputMode("update").trigger(**trigger).start()
         return query, made, history
 
     def _stream(self, topic: str) -> DataFrame:
