@@ -46,6 +46,7 @@ from steelyard.cli.options import (
 )
 from steelyard.cli.spark_start import running_spark, settings_of
 from steelyard.cli.stream_checks import (
+    REAL_TIME,
     Options,
     check_stream_options,
     own_settings,
@@ -65,6 +66,11 @@ if TYPE_CHECKING:
 
 _LEAST_SHARE = 0.005
 """A key with a smaller share of the messages, which would be shown as 0 %, is not hot."""
+
+_MORE_SLOTS = 32
+"""Task slots of a local Spark in real-time mode, besides one for each worker: for the partitions of
+the topic, and for the plan."""
+
 _ROWS = 10
 """Results that are shown."""
 
@@ -82,7 +88,7 @@ _WORKER_COLUMNS = (
 """Headers of the table of workers, which fits 80 columns."""
 
 
-def stream(  # noqa: PLR0915  # one option after the other, then one step after the other
+def stream(  # noqa: PLR0912, PLR0915  # one option after the other, then one step after the other
     context: typer.Context,
     *,
     source: Annotated[
@@ -117,7 +123,8 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         ),
     ] = "pull",
     virtual_workers: Annotated[
-        int | None, option(GROUPING, "Delegated: virtual workers per worker; 100 if not given.")
+        int | None,
+        option(GROUPING, "Delegated, real-time: virtual workers per worker; 100 if not given."),
     ] = None,
     tasks_per_worker: Annotated[
         int | None, option(GROUPING, "Pull: Spark tasks per worker; 1 if not given.")
@@ -187,6 +194,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     from steelyard.plans import Balance
     from steelyard.reported_keys import ReportedKeys
     from steelyard.spark.session import STATE_IN_ROCKSDB
+    from steelyard.spark.streaming.real_time_stream import RealTimeStream
     from steelyard.spark.streaming.stream_grouping import group_stream
     from steelyard.spark.streaming.stream_input import StreamInput
     from steelyard.spark.streaming.stream_output import StreamOutput
@@ -205,8 +213,10 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         stream_input = StreamInput(
             source, path, servers, topic, rate or 1000, files_per_batch, options["source_option"]
         )
+        in_real_time = placement == REAL_TIME
+        target = out_servers or servers
         output = StreamOutput(
-            sink, out, out_servers or servers, out_topic, once, options["sink_option"]
+            sink, out, target, out_topic, once, options["sink_option"], in_real_time
         )
         output.require_room(checkpoint)
     except ValueError as error:
@@ -216,6 +226,8 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         made = tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
         folder = Path(cleaning.enter_context(made))
         cleaning.enter_context(_silent("steelyard.waiting"))  # the last lines have this number
+        if in_real_time and master == "local[*]":
+            master = f"local[{workers + _MORE_SLOTS}]"  # all tasks run at the same time
         spark = cleaning.enter_context(running_spark("stream", master, more))
         try:
             frame, written = stream_input.frame(spark, key)
@@ -229,6 +241,8 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
                 slot=slot_of(options),
                 routing=Balance(report_keys=report_keys),
             )
+            if isinstance(grouped, RealTimeStream):
+                grouped.plan_from(stream_input.recent(spark))
             results = grouped.aggregate(*aggregators)
             if metrics_port is not None:
                 cleaning.enter_context(grouped.serve_metrics(metrics_port))
@@ -238,7 +252,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
             title = f"{key} of {source}, {placement}"
             cleaning.enter_context(start_page([ShownRun(title, grouped.history)], ui_port))
         newest: list[Any] = []
-        place = len(results.columns) - len(aggregators) - 1
+        place = len(results.columns) - (1 if in_real_time else len(aggregators)) - 1
         name = results.columns[place]
 
         def show(batch: Any) -> None:

@@ -214,7 +214,10 @@ def test_lines_of_text_become_words(tmp_path):
         (["--agg", "median"], "agg must be count or one of"),
         (["--key", "no such"], "is neither a column nor an expression; the columns are"),
         (["--agg", "sum:nothing"], "nothing"),
-        (["--placement", "push"], "placement must be one of pull, delegated; got 'push'"),
+        (
+            ["--placement", "push"],
+            "placement must be one of pull, delegated, real-time; got 'push'",
+        ),
         (["--period", "2"], "period works only with --placement delegated"),
         (["--window", "1 hour"], "window needs a column of event times"),
     ],

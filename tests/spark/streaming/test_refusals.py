@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 import steelyard as sy
 from steelyard.spark.session import STATE_IN_ROCKSDB
 from steelyard.spark.versions import socket_leaks
+from steelyard.spark.versions.supported import REAL_TIME, version_of
 from tests.spark.streaming import running
 from tests.spark.streaming.running import SCHEMA, group
 
@@ -153,3 +154,10 @@ def test_state_in_python_gets_a_warning_if_spark_leaks_sockets(
     ]
     assert [[running.__file__], [__file__]] == files
     sy.group_stream(stream, "page", workers=4).aggregate(sy.Count())  # a warning would be an error
+
+
+def test_real_time_mode_needs_its_version_and_kafka(stream, tmp_path):
+    """The error names the version of Spark, or the source, and the placements that can."""
+    found = "reads files" if version_of(stream.sparkSession) >= REAL_TIME else "needs Spark 4.3"
+    with pytest.raises(ValueError, match=rf"{found}.*use .*sy\.Pull\(\) or sy\.Delegated\(\)"):
+        group(stream, tmp_path, sy.RealTime())

@@ -14,6 +14,9 @@ from steelyard.spark.failures import kafka_failures
 OUTPUTS = ("console", "parquet", "kafka")
 """The kinds of sinks."""
 
+_BATCH = "5 seconds"
+"""The length of a batch in real-time mode; Spark allows no shorter one."""
+
 RunningQuery = StreamingQuery
 """The type of a running query, for commands, which do not import pyspark."""
 
@@ -29,6 +32,7 @@ class StreamOutput:
         topic: Kafka's topic.
         once: Whether the query ends after it has read all available messages.
         options: Further options of Spark's sink, which may hold secrets.
+        in_real_time: Whether the query runs in Spark's real-time mode, with batches of 5 seconds.
 
     Raises:
         ValueError: The kind is unknown, or one of its settings is missing.
@@ -40,6 +44,7 @@ class StreamOutput:
     topic: str | None = None
     once: bool = False
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    in_real_time: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in OUTPUTS:
@@ -83,6 +88,9 @@ class StreamOutput:
             else:
                 writer = write(results).foreachBatch(lambda batch, _: show(batch))
             writer = writer.outputMode("update")
+            if self.in_real_time:
+                trigger = {"realTime": _BATCH}  # unknown to older versions of PySpark
+                return writer.trigger(**trigger).start()
             return (writer.trigger(availableNow=True) if self.once else writer).start()
 
     def _messages(self, results: DataFrame, key: str) -> DataFrame:
