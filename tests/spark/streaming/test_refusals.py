@@ -60,7 +60,7 @@ def test_bad_settings_get_one_sentence(stream, settings, sentence):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        (
+        ({"placement": "delegated"}, r"sy.Pull\(\), .* or sy.RealTime\(\), got 'delegated'"),
             {"placement": "delegated"},
             r"must be sy.Pull\(\), .* or sy.RealTime\(\), got 'delegated'",
         ),
