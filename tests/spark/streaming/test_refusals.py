@@ -61,9 +61,6 @@ def test_bad_settings_get_one_sentence(stream, settings, sentence):
     ("settings", "sentence"),
     [
         ({"placement": "delegated"}, r"sy.Pull\(\), .* or sy.RealTime\(\), got 'delegated'"),
-            {"placement": "delegated"},
-            r"must be sy.Pull\(\), .* or sy.RealTime\(\), got 'delegated'",
-        ),
         ({"window": "1 hour"}, r"window must be sy.Window\(time, length\), got '1 hour'"),
         ({"routing": "porc"}, "routing must be a Balance, a RoutingPlan or a Scheme, got 'porc'"),
     ],
