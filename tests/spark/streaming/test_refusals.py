@@ -60,7 +60,7 @@ def test_bad_settings_get_one_sentence(stream, settings, sentence):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"placement": "delegated"}, r"must be sy.Pull\(\) or sy.Delegated\(\), got 'delegated'"),
+        ({"placement": "delegated"}, r"sy.Pull\(\), .* or sy.RealTime\(\), got 'delegated'"),
         ({"window": "1 hour"}, r"window must be sy.Window\(time, length\), got '1 hour'"),
         ({"routing": "porc"}, "routing must be a Balance, a RoutingPlan or a Scheme, got 'porc'"),
     ],

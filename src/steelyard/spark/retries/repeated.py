@@ -127,7 +127,7 @@ def sources_of(stream: DataFrame) -> list[str]:
 
     >>> sources_of(spark.readStream.format("rate").load())
     ['rate']
-    >>> sources_of(spark.readStream.schema("page string").json(folder))
+    >>> sources_of(spark.readStream.schema("page string").json(str(folder)))
     ['files']
     """
     steps = map(_SOURCE.match, physical_plan(_explained(stream)))

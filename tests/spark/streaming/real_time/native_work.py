@@ -29,11 +29,11 @@ SLOW, BATCHES = 4, 4
 
 def slow_work(messages):
     """Sleep at the worker; drop every hundredth message."""
-    sleep = f"coalesce(java_method('java.lang.Thread', 'sleep', if(w = 0, {SLOW}L, 1L)), '')"
+    sleep = f"java_method('java.lang.Thread', 'sleep', if(w = 0, {SLOW}L, 1L))"
     return (
         messages.withColumn("w", F.spark_partition_id())
         .where("cast(value AS long) % 100 <> 99")
-        .withColumn("done", F.expr(f"concat(value, {sleep})"))
+        .withColumn("done", F.expr(f"substring_index(concat(value, '@', {sleep}), '@', 1)"))
     )
 
 
