@@ -10,7 +10,7 @@ READY := .venv/.ready
 OTHER_SPARKS := 3.5 4.0 4.1 4.3
 # Tests of streams, and tests that start a cluster, a broker or a browser, take minutes and have
 # separate targets.
-QUICK := -m 'not browser and not cluster and not kafka and not package and not streaming and not deployment'
+QUICK := -m 'not browser and not cluster and not kafka and not package and not streaming and not deployment and not real_time'
 SPARK_TESTS := $(QUICK) tests/spark tests/deployment tests/apps src/steelyard/spark src/steelyard/deployment src/steelyard/apps
 
 .PHONY: help
@@ -55,6 +55,10 @@ setup: check-machine $(READY) ## create .venv with the pinned packages and this 
 demo: setup ## count a skewed stream on Spark, with some slow workers
 	@$(BIN)/steelyard demo
 
+.PHONY: demo-real-time
+demo-real-time: check-machine .venv-spark-4.3/.ready ## compare groupings in Spark's real-time mode, with a live page (four minutes)
+	@.venv-spark-4.3/bin/python -m benchmarks.real_time.demo
+
 .PHONY: test
 test: lint ## check style, types and layers, and run the tests with coverage
 	@$(BIN)/python -m pytest $(QUICK) --numprocesses 2 --dist loadfile \
@@ -84,6 +88,10 @@ test-large: setup ## test streams with more state than an executor has memory (a
 .PHONY: test-kafka
 test-kafka: setup ## test counting from Kafka to Kafka, with a restart of the broker
 	@$(BIN)/python -m pytest -m kafka tests/spark
+
+.PHONY: test-real-time
+test-real-time: check-machine .venv-spark-4.3/.ready ## test real-time mode with a broker: exact totals, restarts (five minutes)
+	@.venv-spark-4.3/bin/python -m pytest -m real_time tests/spark
 
 .PHONY: test-deployment
 test-deployment: setup ## run a small version of the deployment experiment (ten minutes)
@@ -130,7 +138,7 @@ test-newest: check-machine .venv-spark-4.3/.ready ## run the tests marked `versi
 	@.venv-spark-4.3/bin/python -m pytest --connect -m versions tests/spark
 
 .PHONY: test-all
-test-all: test test-package test-browser test-cluster test-elastic test-streaming test-large test-kafka test-deployment test-connect test-versions ## run all tests
+test-all: test test-package test-browser test-cluster test-elastic test-streaming test-large test-kafka test-real-time test-deployment test-connect test-versions ## run all tests
 
 .PHONY: deploy
 deploy: setup ## run the paper's deployment on Spark and Kafka (two hours)
@@ -164,6 +172,10 @@ bench-versions: setup $(OTHER_SPARKS:%=.venv-spark-%/.ready) ## compare repartit
 .PHONY: bench-streaming
 bench-streaming: setup ## measure streams: slow workers, changes, overhead (about 40 minutes)
 	@$(BIN)/python -m benchmarks.streaming
+
+.PHONY: bench-real-time
+bench-real-time: check-machine .venv-spark-4.3/.ready ## measure real-time mode: a hot key, slow workers, the limit (30 minutes)
+	@.venv-spark-4.3/bin/python -m benchmarks.real_time
 
 .PHONY: soak
 soak: setup ## kill executors and drivers of a stream, then check it for leaks (15 minutes)

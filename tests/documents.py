@@ -23,6 +23,8 @@ STREAMS = [
     "docs/apps/naive_bayes.md",
     "docs/apps/heavy_hitters.md",
 ]
+REAL_TIME = ["docs/real-time.md"]
+"""Pages whose Python needs a broker and Spark 4.3."""
 NOTEBOOKS = ["docs/first-steps.md"]
 """Pages that are made from a notebook, which tests/spark/test_notebook.py runs."""
 

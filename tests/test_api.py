@@ -52,8 +52,8 @@ def parameters(function):
     """Return the parameters of a call and their defaults, without `self` and the key columns."""
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     found = inspect.signature(function).parameters.values()
-    others = ("self", "key")
-    return {p.name: p.default for p in found if p.name not in others and p.kind not in kinds}
+    left_out = ("self", "key")
+    return {p.name: p.default for p in found if p.name not in left_out and p.kind not in kinds}
 
 
 CALLS = {name: call for name, call in callables() if name not in RESULTS}

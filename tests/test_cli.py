@@ -138,6 +138,20 @@ def test_files_tell_their_format_by_their_names(name, tmp_path):
     assert re.search(r"kg\s+│\s+1[.]\d+ │\s+1.00 │", compared.output), "60 % on one of 4 workers"
 
 
+def test_malformed_lines_can_be_skipped_where_files_are_read(tmp_path):
+    """The error of both commands names this remedy."""
+    path = tmp_path / "visits.csv"
+    path.write_text("page,visit\n" + "home,1\n" * 20 + "home\n" + "news,2\n" * 20)
+    for command in ("simulate", "compare"):
+        given = [command, "--input", str(path), "--key", "page", "--workers", "2"]
+        refused = run(*given)
+        assert refused.exit_code == 2
+        assert 'on_malformed="skip"' in refused.output
+        skipped = run(*given, "--on-malformed", "skip")
+        assert skipped.exit_code == 0, skipped.output
+        assert re.search(r"\b40\b", skipped.output)
+
+
 def test_simulate_accepts_speeds_and_a_quiet_start():
     """Without signals nothing moves."""
     result = CliRunner().invoke(

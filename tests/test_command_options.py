@@ -58,7 +58,7 @@ def test_every_command_lists_choices():
     """Every command is registered with the class that lists and checks choices."""
     top_level = [command for path, command in COMMANDS.items() if len(path) == 1]
     assert all(isinstance(command, CommandWithChoices) for command in top_level)
-    assert len(CHOICES) == 18
+    assert len(CHOICES) == 19
 
 
 @pytest.mark.parametrize(("command", "parameter"), CHOICES)
@@ -145,6 +145,17 @@ def test_examples_parse(path):
 
 
 STREAM = ["stream", "--key", "value"]
+REAL_TIME = [
+    *STREAM,
+    "--placement",
+    "real-time",
+    "--source",
+    "kafka",
+    "--servers",
+    "h:1",
+    "--topic",
+    "t",
+]
 DOCTOR = ["doctor", "README.md", "--key", "k"]
 GENERATE = ["generate", "zf", "--out", "nowhere"]
 KAFKA = [*STREAM, "--source", "kafka", "--servers", "x:1", "--topic", "t"]
@@ -163,7 +174,10 @@ KAFKA = [*STREAM, "--source", "kafka", "--servers", "x:1", "--topic", "t"]
         ([*STREAM, "--metrics-port", "70000"], "metrics-port must be a whole number, from 0 to"),
         ([*STREAM, "--ui-port", "70000"], "ui-port must be a whole number, from 0 to 65,535"),
         ([*STREAM, "--ui-port", "8000"], "ui-port needs --ui"),
-        ([*STREAM, "--placement", "x"], "placement must be one of pull, delegated; got 'x'"),
+        (
+            [*STREAM, "--placement", "x"],
+            "placement must be one of pull, delegated, real-time; got 'x'",
+        ),
         (
             [*STREAM, "--placement", "delegated", "--virtual-workers", "0"],
             "virtual_workers must be a whole number, at least 1, got 0",

@@ -23,6 +23,7 @@ from tests.documents import (
     BATCH,
     NOTEBOOKS,
     PLAIN,
+    REAL_TIME,
     ROOT,
     STREAMS,
     commands,
@@ -51,8 +52,10 @@ def test_python_without_spark_runs(page):
 
 
 def test_every_page_with_python_is_run():
-    """Each page with Python is in exactly one of the four lists."""
-    assert sorted(PLAIN + BATCH + STREAMS + NOTEBOOKS) == sorted(filter(python_blocks, pages()))
+    """Each page with Python is in exactly one of the lists."""
+    assert sorted(PLAIN + BATCH + STREAMS + REAL_TIME + NOTEBOOKS) == sorted(
+        filter(python_blocks, pages())
+    )
 
 
 # Commands.

@@ -19,6 +19,7 @@ from steelyard.doctor.key_counts import KeyCounts
 from steelyard.doctor.work import KindOfWork
 from steelyard.plans import Planner
 from steelyard.plans.description import BucketKey, KeyFacts
+from steelyard.reported_keys import ReportedKeys
 from steelyard.showing import Bars, picture, table_as_html, table_as_text
 from steelyard.spark.hot_keys import HotKeyRows
 from tests.dashboard.model import slot
@@ -208,3 +209,24 @@ def test_a_picture_stays_in_its_frame(values, line):
     assert all(0 <= height <= 100 for height in heights)
     if max(values) >= line and max(values) > 0:
         assert 100 == max(heights)
+
+
+@pytest.mark.parametrize("mode", ["hashed", "hidden"])
+def test_the_table_of_hot_keys_can_hide_them(mode):
+    """The rows have the keys, but no table names them, also not a table of a part."""
+    hot = HotKeyRows([Row(page="ada@example.org"), Row(page=None)], [0.5, 0.3], ReportedKeys(mode))
+    for shown in (hot, hot[:1]):
+        assert "ada" not in repr(shown) + shown._repr_html_()
+        assert ReportedKeys(mode).shown("ada@example.org") in repr(shown)
+    assert "(null)" in repr(hot)
+    assert hot[0] == Row(page="ada@example.org")
+
+
+@pytest.mark.parametrize(
+    ("latency", "text"), [(0.9999, "1 s"), (123.4, "2.06 min"), (8000, "2.22 h"), (None, "–")]
+)
+def test_a_history_shows_long_latencies_without_an_exponent(latency, text):
+    """They are in seconds, minutes or hours."""
+    shown = History([replace(slot(1, [5, 5]), p99=latency)])
+    assert f"  {text}" in repr(shown)
+    assert f">{text}<" in shown._repr_html_()

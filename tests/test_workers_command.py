@@ -22,7 +22,7 @@ def run(*arguments):
 def control(tmp_path):
     """Return the control path of a stream with three workers, after one slot."""
     loop = Controller(3, 10, delegation=True, store=ControlStore(tmp_path), buckets=64)
-    counts = SourceReport(0, 0, 0, np.ones(64, np.float32), (("<hot>", 30),))
+    counts = SourceReport(0, 0, 0, np.ones(64, np.float32), (("<hot>", 30), ("rare", 0.2)))
     loop.finish_batch(0, 1.0, [counts], [WorkerReport(0, w, 20, 0.5) for w in range(3)], 0.0)
     return str(tmp_path)
 
@@ -32,6 +32,7 @@ def test_workers_are_shown_drained_and_refilled(control):
     shown = run("show", "--control", control)
     assert shown.exit_code == 0
     assert "slot 1 · micro-batch 0 · hot: '<hot>' 50%" in shown.output
+    assert "rare" not in shown.output, "0 % of the messages are not hot"
     assert 3 == shown.output.count("33.3%")
     assert "drained: 2" in run("drain", "2", "--control", control).output
     assert {2} == ControlStore(control).drained()

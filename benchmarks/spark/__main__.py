@@ -14,11 +14,18 @@ from rich.console import Console
 from benchmarks.spark.bench import Bench, show
 from benchmarks.spark.counting import map_arrow
 from benchmarks.spark.join import join
+from benchmarks.spark.mild_join import mild_join
 from benchmarks.spark.repartition import repartition
 from benchmarks.spark.versions import versions
 from benchmarks.spark.work import work
 
-PARTS = {"repartition": repartition, "map_arrow": map_arrow, "work": work, "join": join}
+PARTS = {
+    "repartition": repartition,
+    "map_arrow": map_arrow,
+    "work": work,
+    "join": join,
+    "mild_join": mild_join,
+}
 SEPARATE = {"versions": versions}
 """Benchmarks that run only if they are named."""
 

@@ -54,11 +54,13 @@ class Bench:
     rows: int
     repetitions: int
 
-    def frame(self, spark: SparkSession, skew: float, rows: int | None = None) -> DataFrame:
+    def frame(
+        self, spark: SparkSession, skew: float, rows: int | None = None, keys: int = KEYS
+    ) -> DataFrame:
         rows = rows or self.rows
-        path = self.folder / f"zipf-{skew}-{rows}"
+        path = self.folder / f"zipf-{skew}-{rows}-{keys}"
         if not path.exists():
-            _write_zipf(spark, skew, rows, str(path))
+            _write_zipf(spark, skew, rows, keys, str(path))
         return spark.read.parquet(str(path))
 
 
@@ -103,7 +105,7 @@ def show(console: Console, parts: Mapping[str, Callable[[], Measured]]) -> None:
     console.print(verdicts)
 
 
-def _write_zipf(spark: SparkSession, skew: float, rows: int, path: str) -> None:
+def _write_zipf(spark: SparkSession, skew: float, rows: int, keys: int, path: str) -> None:
     piece = -(-rows // _PIECES)
 
     def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -111,9 +113,9 @@ def _write_zipf(spark: SparkSession, skew: float, rows: int, path: str) -> None:
             for number in batch.column(0).to_pylist():
                 count = min(piece, rows - number * piece)
                 if skew:
-                    ranks = zipf_ranks(count, skew, seed=number, keys=KEYS)
+                    ranks = zipf_ranks(count, skew, seed=number, keys=keys)
                 else:
-                    ranks = np.random.default_rng(number).integers(0, KEYS, count)
+                    ranks = np.random.default_rng(number).integers(0, keys, count)
                 for start in range(0, count, 100_000):
                     part = ranks[start : start + 100_000]
                     first = number * piece + start

@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from steelyard.assignment import Assignment, Move
     from steelyard.delegation import Measurement, PaperRules, Report, Signal, SteadyRules
     from steelyard.hashing import hash_key, hash_keys
-    from steelyard.placements import Delegated, Pull
+    from steelyard.placements import Delegated, Pull, RealTime
     from steelyard.plans import Balance, Planner, RoutingPlan
     from steelyard.spark.balancer import Balancer
     from steelyard.spark.frame_grouping import group_by
     from steelyard.spark.joining import join
     from steelyard.spark.lazy_balancing import balanced
     from steelyard.spark.repartitioning import plan, repartition
+    from steelyard.spark.streaming.real_time_partials import merge_partials
     from steelyard.spark.streaming.stream_grouping import group_stream
     from steelyard.windows import Window
 
@@ -63,6 +64,7 @@ __all__ = [
     "Planner",
     "Pull",
     "Quantiles",
+    "RealTime",
     "Report",
     "RoutingPlan",
     "Signal",
@@ -79,6 +81,7 @@ __all__ = [
     "hash_key",
     "hash_keys",
     "join",
+    "merge_partials",
     "plan",
     "repartition",
     "schemes",
@@ -94,13 +97,14 @@ _HOMES = {
     "assignment": "Assignment Move",
     "delegation": "Measurement PaperRules Report Signal SteadyRules",
     "hashing": "hash_key hash_keys",
-    "placements": "Delegated Pull",
+    "placements": "Delegated Pull RealTime",
     "plans": "Balance Planner RoutingPlan",
     "spark.balancer": "Balancer",
     "spark.frame_grouping": "group_by",
     "spark.joining": "join",
     "spark.lazy_balancing": "balanced",
     "spark.repartitioning": "plan repartition",
+    "spark.streaming.real_time_partials": "merge_partials",
     "spark.streaming.stream_grouping": "group_stream",
     "windows": "Window",
 }

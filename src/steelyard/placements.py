@@ -59,20 +59,59 @@ class Delegated:
     rules: Rules | None = None
 
     def __post_init__(self) -> None:
-        require_whole("virtual_workers", self.virtual_workers, least=1)
+        _require_owners(self.virtual_workers, self.capacities, self.rules)
         if isinstance(self.period, str):
             seconds_of("period", self.period)
         else:
             require_whole("period", self.period, least=1)
-        for capacity in () if self.capacities is None else self.capacities:
-            require_between("capacities", capacity, above=0)
-        if self.rules is not None and not isinstance(self.rules, Rules):
-            raise TypeError(
-                f"rules must be SteadyRules(), PaperRules() or your own, got {self.rules!r}"
-            )
 
 
-Placement = Pull | Delegated
+@dataclass(frozen=True)
+class RealTime:
+    """Workers of a query in Spark's real-time mode: every message is processed when it arrives.
+
+    It needs Spark 4.3, a stream from Kafka, and work that consists of Spark's own expressions. The
+    query runs all its tasks at once, one task for each worker. Busy workers give virtual workers to
+    idle workers, as with `Delegated`; a decision takes effect with the next batch of the query.
+
+    Args:
+        virtual_workers: The number of virtual workers of each worker at the start.
+        capacities: A first estimate of the relative speeds of the workers. The actual speeds are
+            learned.
+        rules: The rules that decide when a worker is idle or busy, and that pair such workers;
+            None: `SteadyRules`, as with `Delegated`.
+        parts: The number of virtual workers that share a key, also one that is not hot. With 2 or
+            more, a key that becomes hot suddenly overloads no single worker until the next batch.
+            Partial results of a key then are at several workers.
+
+    >>> RealTime(virtual_workers=0)
+    Traceback (most recent call last):
+    ...
+    ValueError: virtual_workers must be a whole number, at least 1, got 0
+    """
+
+    virtual_workers: int = 100
+    capacities: Sequence[float] | None = None
+    rules: Rules | None = None
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        _require_owners(self.virtual_workers, self.capacities, self.rules)
+        require_whole("parts", self.parts, least=1)
+
+
+def _require_owners(
+    virtual_workers: int, capacities: Sequence[float] | None, rules: object
+) -> None:
+    """Refuse bad settings of workers that own virtual workers."""
+    require_whole("virtual_workers", virtual_workers, least=1)
+    for capacity in () if capacities is None else capacities:
+        require_between("capacities", capacity, above=0)
+    if rules is not None and not isinstance(rules, Rules):
+        raise TypeError(f"rules must be SteadyRules(), PaperRules() or your own, got {rules!r}")
+
+
+Placement = Pull | Delegated | RealTime
 
 
 @dataclass(frozen=True)
@@ -87,7 +126,7 @@ class StreamWorkers:
     >>> StreamWorkers(4, "pull")
     Traceback (most recent call last):
     ...
-    TypeError: placement must be sy.Pull() or sy.Delegated(), got 'pull'
+    TypeError: placement must be sy.Pull(), sy.Delegated() or sy.RealTime(), got 'pull'
     """
 
     count: int
@@ -97,7 +136,8 @@ class StreamWorkers:
         require_whole("workers", self.count, least=1)
         if not isinstance(self.placement, Placement):
             raise TypeError(
-                f"placement must be sy.Pull() or sy.Delegated(), got {self.placement!r}"
+                "placement must be sy.Pull(), sy.Delegated() or sy.RealTime(), got "
+                f"{self.placement!r}"
             )
         estimate = self.capacities
         if estimate is not None and len(estimate) != self.count:
@@ -112,14 +152,19 @@ class StreamWorkers:
         return isinstance(self.placement, Delegated)
 
     @property
+    def own_virtual_workers(self) -> bool:
+        """Whether virtual workers move between workers."""
+        return not isinstance(self.placement, Pull)
+
+    @property
     def capacities(self) -> Sequence[float] | None:
         """The user's estimate of the relative speeds of the workers; None if there is none."""
-        return self.placement.capacities if isinstance(self.placement, Delegated) else None
+        return None if isinstance(self.placement, Pull) else self.placement.capacities
 
     @property
     def rules(self) -> Rules | None:
         """The delegation rules that the user chose; None for the default rules."""
-        return self.placement.rules if isinstance(self.placement, Delegated) else None
+        return None if isinstance(self.placement, Pull) else self.placement.rules
 
     @property
     def each(self) -> int:
@@ -127,9 +172,9 @@ class StreamWorkers:
 
         Without delegation, each virtual worker is a task.
         """
-        if isinstance(self.placement, Delegated):
-            return self.placement.virtual_workers
-        return self.placement.tasks_per_worker
+        if isinstance(self.placement, Pull):
+            return self.placement.tasks_per_worker
+        return self.placement.virtual_workers
 
     @property
     def virtual(self) -> int:
@@ -139,9 +184,9 @@ class StreamWorkers:
     @property
     def bins(self) -> int:
         """The number of bins that rows are sent to: delegated workers, or tasks."""
-        return self.count if self.are_delegated else self.virtual
+        return self.count if self.own_virtual_workers else self.virtual
 
     @property
     def task_sizes(self) -> list[float] | None:
         """The relative size of each task; None if all bins have the same size."""
-        return None if self.are_delegated else capacities_of_tasks(self.count, self.each)
+        return None if self.own_virtual_workers else capacities_of_tasks(self.count, self.each)

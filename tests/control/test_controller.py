@@ -247,3 +247,17 @@ def test_a_clock_that_goes_back_changes_no_decision():
     assert any(moves)
     times = [slot.time for slot in backward.controller.history]
     assert sorted(times, reverse=True) == times
+
+
+def test_a_plan_from_earlier_messages_is_the_first_version_with_a_plan(tmp_path):
+    """It is published at once; a controller that has a plan keeps it."""
+    store = ControlStore(tmp_path)
+    store.prepare()
+    controller = Controller(2, 10, delegation=True, store=store, buckets=64)
+    assert not controller.has_plan
+    controller.plan_from(np.array([640.0] + [10.0] * 63))
+    first = store.newest()
+    assert controller.has_plan
+    assert 0 in first.plan.splits
+    controller.plan_from(np.ones(64))
+    assert first.number == store.newest().number

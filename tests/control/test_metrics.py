@@ -49,7 +49,7 @@ def test_unusable_ports_are_rejected():
         MetricsServer(list, port=-1)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         used = taken.getsockname()[1]
-        with pytest.raises(ValueError, match=f"port: 127.0.0.1:{used} cannot be used: Address"):
+        with pytest.raises(ValueError, match=f"cannot listen on 127.0.0.1:{used}: Address"):
             MetricsServer(list, port=used)
 
 

@@ -249,7 +249,7 @@ def test_bad_addresses_and_ports_are_refused():
         DashboardServer([RUN], port=70_000)
     with (
         DashboardServer([RUN]) as server,
-        pytest.raises(ValueError, match=f"127.0.0.1:{server.port} cannot be used: Address"),
+        pytest.raises(ValueError, match=f"cannot listen on 127.0.0.1:{server.port}: Address"),
     ):
         DashboardServer([RUN], server.port)
 

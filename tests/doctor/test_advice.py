@@ -246,3 +246,12 @@ def test_a_small_table_is_broadcast():
 def test_bad_estimates_are_refused(name, value):
     with pytest.raises(ValueError, match=f"{name} must be a positive number, got "):
         Estimates(**{name: value})
+
+
+@pytest.mark.parametrize("row_time", [0.5, 100, 20_000, 2_000_000, 3e9])
+def test_long_times_have_no_exponent(row_time):
+    """A stage of minutes or hours is given in these units."""
+    job = Job(KindOfWork.named("python"), ("page",), 8, estimates=Estimates(row_time))
+    found = diagnose(KeyCounts.of(SKEWED, 8), job)
+    assert "microseconds" in found.advice.why
+    assert not re.search(r"\de[+-]\d", found.advice.why + found.assumptions)

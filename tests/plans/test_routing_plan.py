@@ -140,3 +140,38 @@ def test_counts_are_not_part_of_the_value_of_a_plan():
     assert description == Planner.resume(json.loads(json.dumps(planner.save()))).plan.describe()
     full = Planner(24).update(np.ones(8192))
     assert len(pickle.dumps(full)) - len(pickle.dumps(replace(full, counts=None))) < 70_000
+
+
+@settings(max_examples=50)
+@given(PLANNERS, bucket_counts(), st.integers(1, 5), st.integers(0, 10))
+def test_a_plan_for_owners_sends_to_the_owners_of_its_bins(planner, counts, workers, seed):
+    """Every worker gets the same share of every bucket, and at most one cell of it."""
+    plan = planner.update(counts)
+    owners = np.random.default_rng(seed).integers(0, workers, plan.bins)
+    owned = plan.for_owners(owners, workers)
+    for bucket in range(plan.buckets):
+        expected = np.zeros(workers)
+        for cell in plan.cells(bucket):
+            expected[owners[cell.bin]] += cell.weight
+        found = np.zeros(workers)
+        for cell in owned.cells(bucket):
+            assert found[cell.bin] == 0
+            found[cell.bin] = cell.weight
+        assert np.allclose(expected, found, atol=1e-9)
+    assert np.allclose(np.bincount(owners, plan.shares, workers), owned.shares)
+
+
+@settings(max_examples=50)
+@given(PLANNERS, bucket_counts(), st.integers(1, 70))
+def test_every_whole_bucket_is_divided(planner, counts, parts):
+    """Each part is in a bin of its own, the first one where the bucket was; splits stay."""
+    plan = planner.update(counts)
+    divided = plan.in_parts(parts)
+    for bucket in range(plan.buckets):
+        before, after = plan.cells(bucket), divided.cells(bucket)
+        if len(before) > 1:
+            assert before == after
+            continue
+        assert min(parts, plan.bins) == len({cell.bin for cell in after}) == len(after)
+        assert before[0].bin == after[0].bin
+        assert np.allclose(1 / len(after), [cell.weight for cell in after], atol=1e-9)

@@ -265,7 +265,10 @@ def test_bad_batches_get_one_sentence(spark, warm):
                 "key: column 'page' is map<bigint,bigint>, which Spark cannot hash",
             ),
             (batch.drop("page"), "key: there is no column 'page'; the columns are id"),
-            (batch.join(batch, "page"), "more than one column named id; rename them first"),
+            (
+                batch.join(batch, "page"),
+                "must differ in more than case; rename all but one of 'id', 'id'",
+            ),
             (stream, "batch must be a micro-batch, got a streaming DataFrame; call repartition in"),
         ]:
             with pytest.raises(ValueError, match=sentence):

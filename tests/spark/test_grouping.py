@@ -288,13 +288,41 @@ def test_bad_arguments_get_one_sentence(skewed, make, sentence):
     [
         ([], "at least one aggregator"),
         ([sy.Sum("page")], "needs a column of"),
-        ([sy.Count(), sy.Count()], "would be called 'count'"),
+        ([sy.Count(), sy.Count()], "would be called 'count'; give an aggregator another name with"),
+        ([sy.Count().alias("n"), sy.Max("page").alias("N")], "would be called 'n'"),
+        ([sy.Count().alias("Page")], "would be called 'Page'"),
+        ([sy.Count().alias("__steelyard_n")], "begin with __steelyard_ are reserved"),
     ],
 )
 def test_bad_aggregators_get_one_sentence(skewed, aggregators, sentence):
     """The error comes before a row is read."""
     with pytest.raises(ValueError, match=sentence):
         sy.group_by(skewed, "page", workers=2).aggregate(*aggregators)
+
+
+def test_the_table_of_hot_keys_names_them_as_reports_do(skewed):
+    """A program gets the keys."""
+    routing = sy.Balance(report_keys="hidden")
+    found = sy.group_by(skewed, "page", workers=4, routing=routing).hot_keys
+    assert "(hidden)" in repr(found)
+    assert found == sy.group_by(skewed, "page", workers=4).hot_keys
+
+
+def test_names_of_results_follow_the_case_rule_of_spark(spark, skewed):
+    """Names in another case are other names if Spark distinguishes them."""
+    both = [sy.Count().alias("n"), sy.Max("page").alias("N")]
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        assert sy.group_by(skewed, "page", workers=2).aggregate(*both).columns == ["page", "n", "N"]
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_a_result_may_not_have_the_name_of_a_key_expression(skewed):
+    """The key is an expression, whose alias names its column."""
+    grouped = sy.group_by(skewed, F.lower("page").alias("count"), workers=2)
+    with pytest.raises(ValueError, match="would be called 'count'"):
+        grouped.aggregate(sy.Count())
 
 
 def jobs(frame):

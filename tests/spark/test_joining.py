@@ -341,11 +341,11 @@ def both(frames, name, expression):
         ),
         (
             lambda b, s: join(b.join(b, "page"), s, "page", workers=4),
-            "more than one column named id; rename them first",
+            "must differ in more than case; rename all but one of 'id', 'id'",
         ),
         (
             lambda b, s: join(b, s.select("*", "title"), "page", workers=4),
-            "more than one column named title; rename them first",
+            "must differ in more than case; rename all but one of 'title', 'title'",
         ),
         (
             lambda b, s: join(*both([b, s], "m", "map(page, page)"), "m", workers=4),

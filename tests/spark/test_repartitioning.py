@@ -206,7 +206,7 @@ def test_empty_frames_and_single_rows_work_with_a_plan(spark, skewed):
         ),
         (
             lambda f: sy.repartition(f.join(f, "page"), 3, "page"),
-            "more than one column named id; rename them first",
+            "must differ in more than case; rename all but one of 'id', 'id'",
         ),
         (
             lambda f: sy.plan(f.withColumn("w", F.lit(-1)), "page", workers=2, weight="w"),

@@ -9,7 +9,9 @@ from threading import Thread
 import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkRuntimeError
 
+from steelyard.control.redaction import without_kept
 from steelyard.spark.failures import SparkFailed
 from steelyard.spark.session import _require_an_answer, _starting, parallelism, session
 from tests.waiting import PATIENCE
@@ -82,6 +84,26 @@ def test_a_master_that_does_not_answer_is_reported():
     sentence = "Spark at spark://nohost:7077 cannot be started: no master answers; is one running"
     with pytest.raises(SparkFailed, match=sentence), _starting("spark://nohost:7077"):
         raise Py4JError(text)
+
+
+def test_the_token_of_a_connect_server_is_in_no_error(monkeypatch):
+    """Neither in our sentence nor in one of Spark that quotes the address."""
+    for name in ("grpc_proxy", "https_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("steelyard.spark.session.SparkSession.active", _no_session)
+    monkeypatch.setattr("steelyard.spark.session.require_connect", lambda _: None)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    master = f"sc://127.0.0.1:{port}/;token=sword%2Ffish;use_ssl=true"
+    sentence = f"Spark at sc://127.0.0.1:{port} cannot be"
+    with pytest.raises(SparkFailed, match=sentence) as failed, session("test", master):
+        pass
+    assert "fish" not in str(failed.value)
+    assert "sword" not in without_kept(f"bad parameter in {master}, token sword/fish")
+
+
+def _no_session():
+    raise PySparkRuntimeError("none")
 
 
 @pytest.mark.parametrize("address", ["sc://127.0.0.1:{}", "sc://127.0.0.1:{}/;user_id=me"])

@@ -29,5 +29,6 @@ def group(
         The grouped frame or stream.
     """
     if frame.isStreaming:
-        return sy.group_stream(frame, *key, workers=workers, **grouping)
+        stream: GroupedStream = sy.group_stream(frame, *key, workers=workers, **grouping)
+        return stream
     return sy.group_by(frame, *key, workers=workers, **grouping)

@@ -115,7 +115,7 @@ def require_kind(options: Mapping[str, Any], name: str, chosen: str, *kinds: str
         dashed = name.replace("_", "-")
         allowed = " or ".join(kinds)
         raise ValueError(
-            f"{dashed} works only with --{chosen} {allowed}, not with {options[chosen]}"
+            f"--{dashed} works only with --{chosen} {allowed}, not with {options[chosen]}"
         )
 
 

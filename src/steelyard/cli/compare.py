@@ -1,6 +1,6 @@
 """`steelyard compare`: all grouping schemes on one stream."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.table import Table
@@ -13,6 +13,7 @@ from steelyard.cli.options import (
     InputFile,
     InputFormat,
     InputKey,
+    OnMalformed,
     Seed,
     Skew,
     is_on_command_line,
@@ -23,6 +24,7 @@ from steelyard.validation import require_whole
 
 if TYPE_CHECKING:
     from steelyard.comparison import SchemeResult
+    from steelyard.datasets import loading
 
 
 def compare(
@@ -33,6 +35,7 @@ def compare(
     input: InputFile = None,  # noqa: A002 - the option's name
     format: InputFormat = None,  # noqa: A002
     key: InputKey = None,
+    on_malformed: OnMalformed = "stop",
     workers: Annotated[int, option(CLUSTER, "Number of workers.")] = 100,
     modules: Import = None,
 ) -> None:
@@ -48,7 +51,8 @@ def compare(
         try:
             require_whole("messages", messages, least=1)
             _require_no_random_stream(context)
-            stream = FileOptions(input, format, key).stream(most=messages)
+            rule = cast("loading.OnMalformed", on_malformed)  # the command has checked it
+            stream = FileOptions(input, format, key, on_malformed=rule).stream(most=messages)
             if stream is None:
                 compared = comparison.compare(
                     skew=skew, workers=workers, messages=messages, seed=seed

@@ -223,7 +223,7 @@ def _require_topic_for(kind: str, servers: str | None, topic: str | None) -> Non
     for name, value in (("servers", servers), ("topic", topic)):
         _require(
             value is None or kind == "kafka",
-            f"{name} works only with --source kafka, not with {kind}",
+            f"--{name} works only with --source kafka, not with {kind}",
         )
     require_servers("servers", servers)
 

@@ -216,8 +216,9 @@ def _report_keys() -> Iterable[str]:
     return REPORT_KEYS
 
 
-PLACEMENTS = ("pull", "delegated")
-"""Where the workers of a stream run: in any free task slot, or where their state is."""
+PLACEMENTS = ("pull", "delegated", "real-time")
+"""Where the workers of a stream run: in any free task slot, where their state is, or all the time,
+in Spark's real-time mode."""
 
 stream_source = Choices("source", _stream_sources)
 sink = Choices("sink", _sinks)

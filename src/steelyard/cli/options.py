@@ -30,7 +30,9 @@ def is_on_command_line(context: typer.Context, name: str) -> bool:
 
 Servers = Annotated[str | None, option(INPUT, "host:port of the Kafka servers to read from.")]
 Topic = Annotated[str | None, option(INPUT, "Kafka topic to read.")]
-Seed = Annotated[int, option(INPUT, "Seed of the random stream.")]
+Seed = Annotated[
+    int, option(INPUT, "Seed of all random numbers: messages, hash functions and service times.")
+]
 Skew = Annotated[float, option(INPUT, "Zipf exponent of the keys; 0 is uniform.")]
 InputFile = Annotated[
     str | None, option(INPUT, "File or folder of messages instead of a data set.")
@@ -42,6 +44,9 @@ InputFormat = Annotated[
     ),
 ]
 InputKey = Annotated[str | None, option(INPUT, "Key column of CSV and Parquet files.")]
+OnMalformed = Annotated[
+    str, option_values.on_malformed.option(INPUT, "How to handle malformed lines: {choices}.")
+]
 SkewOfZipf = Annotated[float | None, option(INPUT, "Zipf exponent of the data set zf.")]
 Drift = Annotated[int | None, option(INPUT, "Messages after which other keys become hot.")]
 ReportKeys = Annotated[
@@ -51,12 +56,18 @@ Master = Annotated[str, option(SPARK, "Master URL of Spark.")]
 Jars = Annotated[str | None, option(SPARK, "Jars such as Kafka's, separated by commas.")]
 Conf = Annotated[
     list[str] | None,
-    CONF.option(SPARK, "Setting of Spark; NAME=env:VARIABLE or @FILE hide a value. Repeatable."),
+    CONF.option(
+        SPARK,
+        "Setting of Spark, as NAME=VALUE. For secrets, NAME=env:VARIABLE reads the value from the "
+        "environment, and @FILE reads settings from a file. Repeatable.",
+    ),
 ]
 SourceOption = Annotated[
     list[str] | None,
     SOURCE_OPTIONS.option(
-        INPUT, "Option of Spark's source, given like --conf. Repeatable.", "--option"
+        INPUT,
+        "Option of the source, as NAME=VALUE. @FILE and env: work as in --conf. Repeatable.",
+        "--option",
     ),
 ]
 Ui = Annotated[bool, option(OUTPUT, "Show the workers live on a local page.", "--ui")]

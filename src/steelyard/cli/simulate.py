@@ -21,6 +21,7 @@ from steelyard.cli.options import (
     InputFile,
     InputFormat,
     InputKey,
+    OnMalformed,
     Seed,
     SkewOfZipf,
     Ui,
@@ -69,10 +70,7 @@ def simulate(
     format: InputFormat = None,  # noqa: A002
     key: InputKey = None,
     time: Annotated[str | None, option(INPUT, "Time column of CSV and Parquet files.")] = None,
-    on_malformed: Annotated[
-        str,
-        option_values.on_malformed.option(INPUT, "How to handle malformed lines: {choices}."),
-    ] = "stop",
+    on_malformed: OnMalformed = "stop",
     scheme: Annotated[
         str, option_values.scheme.option(GROUPING, "Grouping scheme: {choices}.")
     ] = "cg",

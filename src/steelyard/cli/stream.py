@@ -5,15 +5,14 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from steelyard.cli import option_values
@@ -45,7 +44,7 @@ from steelyard.cli.options import (
 )
 from steelyard.cli.spark_start import running_spark, settings_of
 from steelyard.cli.stream_checks import (
-    Options,
+    REAL_TIME,
     check_stream_options,
     own_settings,
     placement_of,
@@ -53,33 +52,21 @@ from steelyard.cli.stream_checks import (
     window_of,
     with_settings,
 )
-from steelyard.dashboard import wording
-from steelyard.dashboard.wording import many
-from steelyard.printable import printable
+from steelyard.cli.stream_screen import reason_for_no_slot, results_to_come, screen_of
 
 if TYPE_CHECKING:
-    from steelyard.control.history import Slot
     from steelyard.reported_keys import ReportedKeys
     from steelyard.spark.streaming.stream_output import RunningQuery
+
+_MORE_SLOTS = 32
+"""Task slots of a local Spark in real-time mode, besides one for each worker: for the partitions of
+the topic, and for the plan."""
 
 _ROWS = 10
 """Results that are shown."""
 
-_WORKER_COLUMNS = (
-    "worker",
-    "state",
-    "messages",
-    "share",
-    "utilization",
-    Text("virtual\nworkers"),
-    "keys",
-    "p50",
-    "p99",
-)
-"""Headers of the table of workers, which fits 80 columns."""
 
-
-def stream(  # noqa: PLR0915  # one option after the other, then one step after the other
+def stream(  # noqa: PLR0912, PLR0915  # one option after the other, then one step after the other
     context: typer.Context,
     *,
     source: Annotated[
@@ -93,7 +80,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         int | None, option(INPUT, "Messages per second of the rate source; 1000 if not given.")
     ] = None,
     files_per_batch: Annotated[
-        int | None, option(INPUT, "Files in a micro-batch; all new files if not given.")
+        int | None, option(INPUT, "Most files in a micro-batch; all new files if not given.")
     ] = None,
     once: Annotated[
         bool,
@@ -106,10 +93,16 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     ] = None,
     workers: Annotated[int, option(GROUPING, "Number of workers.")] = 4,
     placement: Annotated[
-        str, option_values.placement.option(GROUPING, "Where workers run: {choices}.")
+        str,
+        option_values.placement.option(
+            GROUPING,
+            "How workers run: {choices}. pull: any free task slot takes the next task, and workers "
+            "keep no state. delegated: each worker stays on one executor and keeps state.",
+        ),
     ] = "pull",
     virtual_workers: Annotated[
-        int | None, option(GROUPING, "Delegated: virtual workers per worker; 100 if not given.")
+        int | None,
+        option(GROUPING, "Delegated, real-time: virtual workers per worker; 100 if not given."),
     ] = None,
     tasks_per_worker: Annotated[
         int | None, option(GROUPING, "Pull: Spark tasks per worker; 1 if not given.")
@@ -145,7 +138,9 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     sink_option: Annotated[
         list[str] | None,
         SINK_OPTIONS.option(
-            OUTPUT, "Option of Spark's sink, given like --conf. Repeatable.", "--out-option"
+            OUTPUT,
+            "Option of the sink, as NAME=VALUE. @FILE and env: work as in --conf. Repeatable.",
+            "--out-option",
         ),
     ] = None,
     metrics_port: Annotated[
@@ -177,6 +172,7 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
     from steelyard.plans import Balance
     from steelyard.reported_keys import ReportedKeys
     from steelyard.spark.session import STATE_IN_ROCKSDB
+    from steelyard.spark.streaming.real_time_stream import RealTimeStream
     from steelyard.spark.streaming.stream_grouping import group_stream
     from steelyard.spark.streaming.stream_input import StreamInput
     from steelyard.spark.streaming.stream_output import StreamOutput
@@ -195,8 +191,10 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         stream_input = StreamInput(
             source, path, servers, topic, rate or 1000, files_per_batch, options["source_option"]
         )
+        in_real_time = placement == REAL_TIME
+        target = out_servers or servers
         output = StreamOutput(
-            sink, out, out_servers or servers, out_topic, once, options["sink_option"]
+            sink, out, target, out_topic, once, options["sink_option"], in_real_time
         )
         output.require_room(checkpoint)
     except ValueError as error:
@@ -205,6 +203,9 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         # Spark may still write to the folder while it is removed.
         made = tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
         folder = Path(cleaning.enter_context(made))
+        cleaning.enter_context(_silent("steelyard.waiting"))  # the last lines have this number
+        if in_real_time and master == "local[*]":
+            master = f"local[{workers + _MORE_SLOTS}]"  # all tasks run at the same time
         spark = cleaning.enter_context(running_spark("stream", master, more))
         try:
             frame, written = stream_input.frame(spark, key)
@@ -218,6 +219,8 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
                 slot=slot_of(options),
                 routing=Balance(report_keys=report_keys),
             )
+            if isinstance(grouped, RealTimeStream):
+                grouped.plan_from(stream_input.recent(spark))
             results = grouped.aggregate(*aggregators)
             if metrics_port is not None:
                 cleaning.enter_context(grouped.serve_metrics(metrics_port))
@@ -226,10 +229,8 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
         if ui:
             title = f"{key} of {source}, {placement}"
             cleaning.enter_context(start_page([ShownRun(title, grouped.history)], ui_port))
-        # The last lines of this command say how many results wait.
-        logging.getLogger("steelyard.waiting").disabled = True
         newest: list[Any] = []
-        place = len(results.columns) - len(aggregators) - 1
+        place = len(results.columns) - (1 if in_real_time else len(aggregators)) - 1
         name = results.columns[place]
 
         def show(batch: Any) -> None:
@@ -237,25 +238,45 @@ def stream(  # noqa: PLR0915  # one option after the other, then one step after 
             by_size = batch.orderBy(batch[f"`{first}`"].desc())
             newest[:] = [_named(row, place, reported) for row in by_size.limit(_ROWS).collect()]
 
-        query = output.start(results, name, checkpoint or str(folder / "cp"), show)
+        write = partial(grouped.write_stream, checkpoint=checkpoint or folder / "cp")
+        query = _started(partial(output.start, results, name, write, show))
 
         def screen() -> RenderableType:
-            return _screen(grouped.history(), newest, results.columns)
+            return screen_of(grouped.history(), newest, results.columns)
 
         failed, was_stopped = _watch(query, screen)
         grouped.await_reports(query)
         if grouped.history():
             console.print(screen())
         elif failed is None and not was_stopped:
-            console.print(_reason_for_no_slot(query))
+            console.print(reason_for_no_slot(query))
         if failed is None:
-            for line in _results_to_come(query, grouped.waiting(), options):
+            for line in results_to_come(query, grouped.waiting(), options):
                 console.print(line, soft_wrap=True)
         if ui and failed is None and not was_stopped:
             wait_for_interrupt()
     if failed is not None:
         _print_failure(failed)
         raise typer.Exit(1)
+
+
+@contextmanager
+def _silent(logger: str) -> Iterator[None]:
+    """Log nothing with a logger until the end of the block."""
+    named = logging.getLogger(logger)
+    before, named.disabled = named.disabled, True
+    try:
+        yield
+    finally:
+        named.disabled = before
+
+
+def _started(start: Callable[[], "RunningQuery"]) -> "RunningQuery":
+    """Start the query, or refuse the checkpoint of another query."""
+    try:
+        return start()
+    except ValueError as error:
+        refuse(error)
 
 
 def _print_failure(failed: Exception) -> None:
@@ -297,87 +318,9 @@ def _watch(
     return None if was_stopped else query.exception(), was_stopped
 
 
-def _reason_for_no_slot(query: "RunningQuery") -> str:
-    """Return the reason why a query ended without a slot."""
-    has_read = any(progress.numInputRows for progress in query.recentProgress)
-    return "No slot has ended." if has_read else "There were no new messages."
-
-
-def _results_to_come(query: "RunningQuery", waiting: int, options: Options) -> Iterator[str]:
-    """Yield a line on results that are not written yet, and one on those that may change."""
-    if waiting:
-        kept = "they are in the checkpoint" if options["checkpoint"] else "no --checkpoint has them"
-        yield (
-            f"{many(waiting, 'partial result')} waited with the workers for the end of the period: "
-            f"{kept}. With --once no result waits."
-        )
-    last = query.lastProgress
-    if options["watermark"] is not None and last is not None:
-        open_windows = sum(
-            operator.numRowsTotal
-            for operator in last.stateOperators
-            if operator.operatorName == "stateStoreSave"
-        )
-        yield (
-            f"{many(open_windows, 'result')} of windows that the watermark has not passed may "
-            "still change."
-        )
-
-
-def _screen(history: "list[Slot]", newest: list[Any], columns: list[str]) -> RenderableType:
-    if not history:
-        return Text("Waiting for the first micro-batch", style="dim")
-    parts: list[RenderableType] = [workers_table(history[-1])]
-    last = history[-1]
-    so_far = f"{many(last.messages_so_far, 'message')} in {many(last.slot, 'slot')}"
-    parts.append(Text(f"{so_far}, {many(last.moves_so_far, 'move')}", "dim"))
-    if newest:
-        table = Table(title="results of the last micro-batch, largest first")
-        for number, name in enumerate(columns):
-            table.add_column(name, justify="right" if number else "left", overflow="ellipsis")
-        for row in newest:
-            table.add_row(*map(_short, row))
-        parts.append(table)
-    return Group(*parts)
-
-
 def _named(row: Any, place: int, reported: "ReportedKeys") -> list[Any]:
     """Return the values of a result; the key at this place is named as in reports."""
     values = list(row)
     if reported.mode != "plain" and values[place] is not None:
         values[place] = reported.shown(str(values[place]))
     return values
-
-
-def workers_table(slot: "Slot") -> Table:
-    """Return a table of the workers in a slot."""
-    hot = ", ".join(f"{hot.key[:20]!r} {hot.share:.0%}" for hot in slot.hot_keys[:3])
-    title = f"slot {slot.slot} · micro-batch {slot.batch} · hot: {hot or 'none'}"
-    if slot.has_low_load:
-        title += " · low load"
-    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    for name in _WORKER_COLUMNS:
-        table.add_column(name, justify="left" if name == "state" else "right")
-    styles = {"busy": "red", "idle": "cyan", "drained": "dim"}
-    for worker in slot.workers:
-        table.add_row(
-            str(worker.worker),
-            Text(printable(worker.state), styles.get(worker.state, "")),
-            f"{worker.messages:,}",
-            f"{worker.share:.1%}",
-            f"{worker.utilization:.0%}",
-            str(worker.virtual_workers),
-            f"{worker.keys:,}",
-            _seconds(worker.p50),
-            _seconds(worker.p99),
-        )
-    return table
-
-
-def _seconds(latency: float | None) -> str:
-    return "" if latency is None else wording.seconds(latency)
-
-
-def _short(value: object) -> str:
-    text = f"{value:,}" if isinstance(value, int) else printable(value)
-    return text if len(text) <= 40 else text[:39] + "…"

@@ -23,6 +23,9 @@ from steelyard.windows import Window
 if TYPE_CHECKING:
     from steelyard.placements import Placement
 
+REAL_TIME = "real-time"
+"""The value of --placement for Spark's real-time mode."""
+
 Options = Mapping[str, Any]
 """The values of all options, by the names of their parameters."""
 
@@ -70,7 +73,7 @@ def check_stream_options(options: Options) -> None:
 def own_settings(options: Options) -> dict[str, str]:
     """Return the option for each setting of Spark that --conf must not set."""
     own = {"spark.master": "--master", "spark.jars": "--jars"}
-    if options["placement"] == "delegated":  # each worker has one partition of the state
+    if options["placement"] != "pull":  # each worker has one partition of the state
         own["spark.sql.shuffle.partitions"] = "--workers"
     return own
 
@@ -100,13 +103,17 @@ def window_of(options: Options) -> Window | None:
 
 def placement_of(options: Options) -> "Placement":
     """Return the placement of the workers."""
-    from steelyard.placements import Delegated, Pull
+    from steelyard.placements import Delegated, Pull, RealTime
 
     virtual_workers, tasks = options["virtual_workers"], options["tasks_per_worker"]
+    if options["placement"] == REAL_TIME:
+        _check_real_time(options)
+        return RealTime(100 if virtual_workers is None else virtual_workers)
     if options["placement"] == "delegated":
         if tasks is not None:
             raise ValueError(
-                "tasks-per-worker works only with --placement pull; pass --virtual-workers instead"
+                "--tasks-per-worker works only with --placement pull; pass --virtual-workers "
+                "instead"
             )
         period = _number_or_length(options["period"])
         if isinstance(period, str) and options["window"] is None:
@@ -117,12 +124,33 @@ def placement_of(options: Options) -> "Placement":
         placement = Delegated(100 if virtual_workers is None else virtual_workers, period)
         # In a run that ends, nothing may wait for the end of a period that never comes.
         return replace(placement, period=1) if options["once"] else placement
-    for name, value in (("virtual-workers", virtual_workers), ("period", options["period"])):
-        if value is not None:
-            raise ValueError(
-                f"{name} works only with --placement delegated: workers keep no state with pull"
-            )
+    if virtual_workers is not None:
+        raise ValueError(
+            "--virtual-workers works only with --placement delegated; pass --tasks-per-worker "
+            "instead"
+        )
+    if options["period"] is not None:
+        raise ValueError(
+            "--period works only with --placement delegated: with --placement pull a worker keeps "
+            "no state between micro-batches"
+        )
     return Pull(1 if tasks is None else tasks)
+
+
+def _check_real_time(options: Options) -> None:
+    """Refuse options that have no effect in real-time mode, or that it cannot run with."""
+    for name in ("source", "sink"):
+        if options[name] != "kafka":
+            raise ValueError(
+                f"placement real-time needs --{name} kafka, not {options[name]}: Spark's real-time "
+                "mode reads and writes Kafka"
+            )
+    for name in ("once", "tasks_per_worker", "period", "window"):
+        if options[name]:
+            raise ValueError(
+                f"{name.replace('_', '-')} has no effect with --placement real-time; leave it out, "
+                "or use --placement pull or delegated"
+            )
 
 
 def slot_of(options: Options) -> int | str:

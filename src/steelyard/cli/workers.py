@@ -27,7 +27,7 @@ workers = typer.Typer(
 @workers.command(epilog=examples("steelyard workers show --control /shared/clicks"))
 def show(control: Control) -> None:
     """Show the workers in the last slot."""
-    from steelyard.cli.stream import workers_table
+    from steelyard.cli.stream_screen import workers_table
 
     console.print(workers_table(_last_slot(_store(control))))
 

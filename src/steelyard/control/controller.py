@@ -130,6 +130,11 @@ class Controller:
         return self._publisher.history
 
     @property
+    def has_plan(self) -> bool:
+        """Whether there is a plan, from counts of this run or of an earlier one."""
+        return self._planner.plan is not None
+
+    @property
     def waiting(self) -> int:
         """The partial states that workers hold since the last micro-batch that was added."""
         return sum(self._held.values())
@@ -137,6 +142,13 @@ class Controller:
     def begin_run(self) -> None:
         """Accept micro-batches from number 0 on, because a new run of the query begins."""
         self.last_batch = -1
+
+    def plan_from(self, counts: Floats) -> None:
+        """Publish a plan from counts of earlier messages, unless there is a plan already."""
+        if not self.has_plan:
+            self._planner.update(counts)
+            self._publisher.publish(self._planner.plan, self._judgment.owners)
+            self._judgment.remember(self._publisher.number)
 
     def finish_batch(
         self,

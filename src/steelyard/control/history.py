@@ -10,6 +10,7 @@ import numpy as np
 
 from steelyard.control.low_load import is_low_load
 from steelyard.control.reports import LATENCY_BINS, latency_quantile
+from steelyard.durations import shown_length
 from steelyard.key_text import shown_key
 from steelyard.showing import (
     OURS,
@@ -242,7 +243,7 @@ def _row(slot: Slot) -> tuple[str, ...]:
         f"{states.count('busy'):,}",
         f"{states.count('idle'):,}",
         f"{len(slot.moves):,}",
-        _length(slot.p99),
+        shown_length(slot.p99),
         "".join(
             f"{shown_key((hot.key,), _KEY_WIDTH)} {100 * hot.share:.0f} %"
             for hot in slot.hot_keys[:1]
@@ -254,9 +255,3 @@ def _largest(slot: Slot) -> float:
     """Return the messages of the worker with the most, divided by the mean."""
     shares = [worker.share for worker in slot.workers]
     return max(shares, default=0.0) * len(shares)
-
-
-def _length(seconds: float | None) -> str:
-    if seconds is None:
-        return "–"
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"

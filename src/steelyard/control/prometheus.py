@@ -62,7 +62,9 @@ class MetricsServer:
             self._server = _Server(address, port)
         except OSError as error:
             why = error.strerror or error
-            raise ValueError(f"port: {address}:{port} cannot be used: {why}") from error
+            raise ValueError(
+                f"the metrics server cannot listen on {address}:{port}: {why}"
+            ) from error
         self._server.set_app(_guarded(make_wsgi_app(registry), hosts))
         self.port = int(self._server.server_port)
         self._thread = Thread(target=self._server.serve_forever, name="metrics", daemon=True)

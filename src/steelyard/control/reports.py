@@ -86,6 +86,15 @@ def latency_bins(seconds: NDArray[np.floating]) -> Counts:
     return np.bincount(bins, minlength=LATENCY_BINS)
 
 
+def latency_of(latency_bin: int) -> float:
+    """Return the middle of a latency bin, in seconds.
+
+    >>> round(latency_of(int(latency_bins(np.array([2.0])).argmax())), 1)
+    2.1
+    """
+    return float(_SHORTEST * 10 ** ((latency_bin + 0.5) / _BINS_PER_TENFOLD))
+
+
 def latency_quantile(bins: Counts, quantile: float) -> float | None:
     """Return a quantile of the latency; None if there are no messages.
 

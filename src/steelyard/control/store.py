@@ -8,10 +8,13 @@
     owner                    the query that uses the path
     definitions/<query>      the definition of the state in the query's checkpoint, and the
                              micro-batch in which it was first used
+    batches/<query>          the pins of the latest batches of a real-time query
+    caught-up/<query>        the last restart after which it has read again what it had read before
 
-The driver writes all files except `owner`. Once in a micro-batch, one task finds the newest
-version. The result, a `Pin`, travels to all attempts of all tasks with Spark's plan of the
-micro-batch. So all tasks follow the same version: a task that does not find it fails.
+The driver writes all files except `owner`, `definitions` and `batches`. Once in a micro-batch, one
+task finds the newest version. The result, a `Pin`, travels to all attempts of all tasks with
+Spark's plan of the micro-batch. So all tasks follow the same version: a task that does not find it
+fails.
 """
 
 import json
@@ -25,6 +28,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from steelyard.control.addresses import files_at
+from steelyard.control.batch_pins import BatchPins
 from steelyard.control.definition import Definition
 from steelyard.control.version import ControlVersion
 
@@ -175,6 +179,39 @@ class ControlStore:
         names = self._files.list_folder("versions")
         numbers = (int(name.removesuffix(".json")) for name in names if _VERSION.fullmatch(name))
         return [number for number in numbers if number < _MOST_VERSIONS]
+
+    # Real-time queries, which follow the same version again when a batch is repeated.
+
+    def pin_batch(self, query: str, batch: int) -> Pin:
+        """Return the pin of a batch: that of its first attempt, if the batch is repeated.
+
+        Raises:
+            OSError: The pin cannot be written.
+        """
+        pins = self._batch_pins(query)
+        newest = self.pin_newest().to_long()
+        pins = pins.begin(batch, newest, caught_up=self._caught_up(query))
+        self._files.replace(f"batches/{query}", pins.to_json())
+        return Pin.from_long(pins.current)
+
+    def is_repeating(self, query: str) -> bool:
+        """Return whether a query reads messages again that an interrupted batch may have read."""
+        pins = self._batch_pins(query)
+        return pins.is_held and self._caught_up(query) < pins.restarts
+
+    def set_caught_up(self, query: str) -> None:
+        """Note that a query has read again all messages of its interrupted batches."""
+        self._files.replace(f"caught-up/{query}", str(self._batch_pins(query).restarts))
+
+    def _batch_pins(self, query: str) -> BatchPins:
+        if not self._files.exists(f"batches/{query}"):
+            return BatchPins()
+        return BatchPins.from_json(self._files.read_text(f"batches/{query}"))
+
+    def _caught_up(self, query: str) -> int:
+        with suppress(*_UNREADABLE):
+            return int(self._files.read_text(f"caught-up/{query}"))
+        return 0
 
     # One query at a time.
 

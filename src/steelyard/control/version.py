@@ -56,7 +56,7 @@ class ControlVersion:
         made = None if plan is None else RoutingPlan.from_fields(plan)
         if made is not None and made.bins != owners.size:
             raise ValueError(
-                f"a control version's plan is for {made.bins} virtual workers and its assignment "
-                f"for {owners.size}"
+                f"this control version is damaged: its plan has {made.bins} virtual workers, and "
+                f"its assignment has {owners.size}"
             )
         return cls(number, made, owners)

@@ -67,7 +67,8 @@ class DashboardServer:
             sockets, self.port = bind_sockets(address, port)
         except OSError as error:
             raise ValueError(
-                f"port: {address}:{port} cannot be used: {error.strerror or error}"
+                f"the dashboard cannot listen on {address}:{port}: {error.strerror or error}; "
+                "use another port or address"
             ) from error
         self.address = address
         self._runs, self._sockets = tuple(runs), sockets

@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Iterable
-from math import isnan
 
+from steelyard.durations import shown_length
 from steelyard.printable import printable
 
 _LONGEST = 60
+
+seconds = shown_length
 
 
 def shortened(key: str) -> str:
@@ -49,21 +51,6 @@ def percent(part: float) -> str:
     return (
         f"{part:.1%}".replace("%", " %") if 0 < part < 0.0995 else f"{part:.0%}".replace("%", " %")
     )
-
-
-def seconds(length: float | None) -> str:
-    """Format a length of time; an unknown one is a dash.
-
-    >>> seconds(0.0123), seconds(2.5), seconds(150), seconds(7_200_000), seconds(None)
-    ('12.3 ms', '2.5 s', '2.5 min', '2,000 h', '–')
-    """
-    if length is None or isnan(length):
-        return "–"
-    for size, unit in ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if length >= 0.9995 * size:
-            number = length / size
-            return f"{number:,.0f} {unit}" if number >= 99.95 else f"{number:.3g} {unit}"
-    return "0 s" if length == 0 else f"{length * 1e6:.2g} µs"
 
 
 def moment(at: float, *, is_simulated: bool) -> str:

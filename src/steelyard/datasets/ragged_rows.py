@@ -31,9 +31,10 @@ def first_ragged_row(files: Iterable[Path], separator: str, *, multiline: bool) 
             _, expected = next(sizes, (0, 0))
             for line, size in sizes:
                 if size != expected:
+                    fields = "1 field" if size == 1 else f"{size:,} fields"
                     return (
-                        f"{file}, line {line}, is malformed: it has {size:,} fields, and the "
-                        f"header has {expected:,}"
+                        f"{file}, line {line}, is malformed: it has {fields}, and the header has "
+                        f"{expected:,}"
                     )
     return None
 

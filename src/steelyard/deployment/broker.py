@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from steelyard.deployment.grid_settings import SOURCES
 
-_SCRIPT = Path(__file__).parents[4] / "scripts" / "kafka"
+_SCRIPT = Path(__file__).parents[3] / "scripts" / "kafka"
 _TIMEOUT = 60.0
 """Seconds that a call to the broker may take."""
 _CHUNK = 100_000
@@ -108,7 +108,7 @@ def fill(servers: str, prefix: str, words: Sequence[pa.Array]) -> Topic:
     """Send words to a new topic, as the keys of messages."""
     name = create(servers, prefix)
     lost: list[str] = []
-    producer = _producer(servers, lost)
+    producer = new_producer(servers, lost)
     number = 0
     for chunk in words:
         for word in chunk.to_pylist():
@@ -130,7 +130,7 @@ class ConstantRateProducer:
         self._words: list[str] = words.to_pylist()
         self.lost: list[str] = []
         """Reasons for which messages were not accepted."""
-        self._producer = _producer(servers, self.lost, linger=5)
+        self._producer = new_producer(servers, self.lost, linger=5)
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -154,7 +154,8 @@ class ConstantRateProducer:
             self._producer.poll(0)
 
 
-def _producer(servers: str, lost: list[str], linger: int = 50) -> Any:
+def new_producer(servers: str, lost: list[str], linger: int = 50) -> Any:
+    """Return a producer that keeps the order of messages; reasons of losses are added to `lost`."""
     from confluent_kafka import Producer
 
     def note(error: object, _: object) -> None:

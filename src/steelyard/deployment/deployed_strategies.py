@@ -11,7 +11,7 @@ from enum import IntEnum
 from functools import partial
 
 from steelyard import schemes
-from steelyard.placements import Delegated, Placement, Pull
+from steelyard.placements import Delegated, Pull
 from steelyard.plans import Balance, Planner, RoutingPlan
 from steelyard.schemes import Scheme
 
@@ -48,7 +48,7 @@ class DeployedStrategy:
     """Name in tables and figures of the deployment experiment."""
     routing: Callable[[int], Balance | RoutingPlan | Scheme] = field(repr=False, compare=False)
     """Returns the routing for a number of partitions."""
-    placement: Placement = field(default=Pull(), repr=False)
+    placement: Pull | Delegated = field(default=Pull(), repr=False)
     partitions: int | None = field(default=None, repr=False)
     """Partitions of the worker stage; None: one for each worker."""
     learns: bool = field(default=False, repr=False)

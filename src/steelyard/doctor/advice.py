@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from steelyard.doctor.adaptive import MB
 from steelyard.doctor.costs import Cost
 from steelyard.doctor.job import Job
-from steelyard.doctor.plain_text import worker_count
+from steelyard.doctor.plain_text import shown_number, worker_count
 from steelyard.doctor.strategies import (
     CONSISTENT_GROUPING,
     KEY_GROUPING,
@@ -20,6 +20,7 @@ from steelyard.doctor.strategies import (
     of_spark,
 )
 from steelyard.doctor.work import JOIN
+from steelyard.durations import shown_length
 
 WORTH = 1.25
 """Smallest slowdown worth fixing."""
@@ -150,8 +151,8 @@ class _Options:
         """How slow Spark's own code is."""
         return (
             f"The stage takes {self.spark.with_overhead:.1f} times as long as with an ideal "
-            f"distribution, which needs {self.seconds:,.2g} s at {self.job.row_time:g} "
-            "microseconds a row"
+            f"distribution, which needs {shown_length(self.seconds, digits=2)} at "
+            f"{shown_number(self.job.row_time)} microseconds a row"
         )
 
     @property
@@ -169,8 +170,9 @@ def _no_change(options: _Options) -> Advice:
             "nothing: the stage is too short for it to matter",
             job.spark_code,
             f"With Spark's own code the stage takes {spark.slowdown:.1f} times as long as with an "
-            f"ideal distribution, which needs {options.seconds:.2g} s at {job.row_time:g} "
-            "microseconds a row. If your rows take longer, pass their time (row_time).",
+            f"ideal distribution, which needs {shown_length(options.seconds, digits=2)} at "
+            f"{shown_number(job.row_time)} microseconds a row. If your rows take longer, pass "
+            "their time (row_time).",
         )
     what = f"nothing: not skewed for {worker_count(job.workers)}"
     if job.work == JOIN and options.costs[KEY_GROUPING].slowdown >= WORTH:

@@ -13,7 +13,13 @@ from steelyard.doctor.advice import WORTH, Advice
 from steelyard.doctor.costs import Cost
 from steelyard.doctor.examination_view import html_of, line_of
 from steelyard.doctor.periods import OverTime
-from steelyard.doctor.plain_text import columns_of, shown_key, shown_time, worker_count
+from steelyard.doctor.plain_text import (
+    columns_of,
+    shown_key,
+    shown_number,
+    shown_time,
+    worker_count,
+)
 from steelyard.doctor.strategies import KEY_GROUPING
 from steelyard.doctor.work import KindOfWork
 from steelyard.key_text import Name
@@ -285,7 +291,8 @@ class Examination:
     def assumptions(self) -> str:
         """What the costs assume, because it cannot be counted."""
         bytes_ = f" and {self.row_bytes:,.0f} bytes (row_bytes)" if self.row_bytes else ""
-        return f"The doctor assumes {self.row_time:g} microseconds (row_time){bytes_} for a row."
+        time = f"{shown_number(self.row_time)} microseconds (row_time)"
+        return f"The doctor assumes {time}{bytes_} for a row."
 
     @property
     def ideal(self) -> str:

@@ -32,3 +32,12 @@ def worker_count(workers: int) -> str:
     ('1 worker', '2,000 workers')
     """
     return "1 worker" if workers == 1 else f"{workers:,} workers"
+
+
+def shown_number(number: float) -> str:
+    """Format a number of the user, without an exponent.
+
+    >>> shown_number(0.5), shown_number(100.0), shown_number(2_000_000)
+    ('0.5', '100', '2,000,000')
+    """
+    return f"{number:,.0f}" if number >= 10_000 else f"{number:g}"

@@ -12,6 +12,7 @@ merging_worker.py    keep all partial states of some keys, and send the results 
 state_values.py      store partial states as values of Spark's state store
 worker_output.py     the rows and blocks that leave a worker of a stream, with a column for reports
 plan_from_counts.py  make a routing plan inside a query
+real_time_plan.py    look up the plan of a batch of a real-time query, before the batch begins
 quick_tasks.py       make the next task in the same process start sooner
 task_context.py      the query, micro-batch and partition of a task: the only module that asks Spark
 

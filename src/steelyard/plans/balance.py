@@ -21,7 +21,7 @@ class Balance:
             from files.
         buckets: Keys are hashed into this many buckets, and rows are counted by bucket.
         decay: Streams only: the weight of all earlier counts when new ones arrive. 0 forgets them.
-        report_keys: Streams only: how reports and errors name the hot keys that were counted:
+        report_keys: How reports, errors and descriptions name the hot keys that were counted:
             "plain", "hashed" or "hidden". None: as the environment variable STEELYARD_REPORT_KEYS
             says, by default "plain".
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from steelyard.hashing import coprime_steps, mix64
 from steelyard.plans.bucket_counts import Floats, checked_counts
 from steelyard.plans.cells import WHOLE, Cell, Cells, cells_from_json, cells_to_json
 from steelyard.plans.description import KeyFacts, PlanDescription, describe
@@ -179,6 +180,62 @@ class RoutingPlan:
         copies = np.add.reduceat(kept, self.starts[:-1], dtype=np.int64)
         starts = np.concatenate(([0], copies.cumsum()))
         plan = replace(self, starts=starts, bins_of=self.bins_of[kept], ends=ends[kept])
+        return plan if self.counts is None else replace(plan, shares=plan.shares_of(self.counts))
+
+    def for_owners(self, owners: NDArray[np.integer], workers: int) -> "RoutingPlan":
+        """Return the plan whose bins are the owners of the bins of this plan.
+
+        The cells of a bucket that have the same owner become one cell, so a bucket has at most as
+        many cells as there are workers.
+
+        Args:
+            owners: The owner of each bin.
+            workers: The number of owners.
+
+        >>> plan = RoutingPlan.from_cells(3, [[(2, WHOLE // 4), (0, WHOLE // 2), (1, WHOLE)]])
+        >>> plan.for_owners(np.array([0, 0, 1]), 2).splits
+        {0: [Cell(bin=0, weight=0.75), Cell(bin=1, weight=0.25)]}
+        """
+        starts = np.concatenate(([0], self.ends[:-1]))
+        starts[self.starts[:-1]] = 0
+        bucket = np.repeat(np.arange(self.buckets), self.copies)
+        cells, cell = np.unique(bucket * workers + owners[self.bins_of], return_inverse=True)
+        widths = np.bincount(cell, self.ends - starts).astype(np.int64)
+        of, bins_of = np.divmod(cells, workers)
+        return RoutingPlan(
+            bins=workers,
+            starts=of.searchsorted(np.arange(self.buckets + 1)),
+            bins_of=bins_of.astype(np.int32),
+            ends=widths.cumsum() - of * WHOLE,
+            shares=np.bincount(owners, self.shares, workers).astype(np.float64),
+            version=self.version,
+            counts=self.counts,
+        )
+
+    def in_parts(self, parts: int) -> "RoutingPlan":
+        """Return a plan that divides every whole bucket into equal parts, in different bins.
+
+        Buckets that are split already are unchanged.
+
+        Args:
+            parts: The number of parts; at most one for each bin.
+
+        >>> RoutingPlan.from_cells(4, [[(1, WHOLE)]]).in_parts(2).splits
+        {0: [Cell(bin=1, weight=0.5), Cell(bin=2, weight=0.5)]}
+        """
+        parts = min(parts, self.bins)
+        steps = coprime_steps(self.bins)
+        step = steps[mix64(np.arange(self.buckets, dtype=np.uint64)) % np.uint64(steps.size)]
+        is_whole = self.copies == 1
+        copies = np.where(is_whole, parts, self.copies)
+        starts = np.concatenate(([0], copies.cumsum()))
+        bucket = np.repeat(np.arange(self.buckets), copies)
+        part = np.arange(bucket.size) - starts[bucket]
+        was = self.starts[bucket] + np.where(is_whole[bucket], 0, part)
+        bins_of = self.bins_of[was] + np.where(is_whole[bucket], part * step[bucket], 0)
+        ends = np.where(is_whole[bucket], (part + 1) * WHOLE // parts, self.ends[was])
+        bins_of = (bins_of % self.bins).astype(np.int32)
+        plan = replace(self, starts=starts, bins_of=bins_of, ends=ends)
         return plan if self.counts is None else replace(plan, shares=plan.shares_of(self.counts))
 
     def shares_of(self, counts: ArrayLike) -> Floats:

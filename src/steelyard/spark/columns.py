@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     DataType,
@@ -82,16 +82,39 @@ def require_key_type(argument: str, name: str, kind: DataType) -> None:
 def require_distinct_names(frame: DataFrame) -> None:
     """Refuse ambiguous names, and names that begin with the prefix of temporary columns."""
     names = [name.lower() for name in frame.columns]
-    twice = sorted({name for name in frame.columns if names.count(name.lower()) > 1})
+    twice = sorted(name for name in frame.columns if names.count(name.lower()) > 1)
     if twice:
         raise ValueError(
-            f"the frame has more than one column named {', '.join(twice)}; rename them first"
+            "the names of columns must differ in more than case; rename all but one of "
+            + ", ".join(map(repr, twice))
         )
     for name in frame.columns:
         if name.lower().startswith(HIDDEN):
             raise ValueError(
                 f"column names that begin with {HIDDEN} are reserved; rename {name!r} first"
             )
+
+
+def require_distinct_results(
+    session: SparkSession, keys: Sequence[str], results: Sequence[str]
+) -> None:
+    """Refuse results that Spark could not tell from another column by name.
+
+    Args:
+        session: The session, which may ignore the case of names.
+        keys: The columns before the results.
+        results: The names of the results.
+    """
+    has_case = session.conf.get("spark.sql.caseSensitive", "false") == "true"
+    names = [name if has_case else name.lower() for name in (*keys, *results)]
+    for place, name in enumerate(results, len(keys)):
+        if names.count(names[place]) > 1:
+            raise ValueError(
+                f"two columns of the result would be called {name!r}; give an aggregator another "
+                "name with alias"
+            )
+        if names[place].startswith(HIDDEN):
+            raise ValueError(f"column names that begin with {HIDDEN} are reserved, got {name!r}")
 
 
 def require_hashes(frame: DataFrame, argument: str, names: Sequence[str]) -> None:

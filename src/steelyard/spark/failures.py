@@ -25,13 +25,18 @@ class SparkFailed(ValueError):  # noqa: N818
     """Spark could not be started, or could not read data; `__cause__` is the original error."""
 
 
+def is_of_spark(error: Exception) -> bool:
+    """Whether Spark, or the bridge to its JVM, raised an error."""
+    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
+
+
 @contextmanager
 def plain_failures(what: str) -> Iterator[None]:
     """Replace errors of Spark by a `SparkFailed` of one sentence; do not change other errors."""
     try:
         yield
     except Exception as error:
-        if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+        if not is_of_spark(error):
             raise
         raise SparkFailed(f"{what}: {sentence_of(str(error))}") from error
 

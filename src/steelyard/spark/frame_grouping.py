@@ -21,7 +21,13 @@ from steelyard.executor.worker import Add, Function, Map, Merge
 from steelyard.plans import Balance, Planner, RoutingPlan
 from steelyard.plans.task_sizes import capacities_of_tasks
 from steelyard.spark.arrow_types import aggregated_schema, arrow_schema, spark_schema
-from steelyard.spark.columns import Key, require_frame, visible, visible_schema
+from steelyard.spark.columns import (
+    Key,
+    require_distinct_results,
+    require_frame,
+    visible,
+    visible_schema,
+)
 from steelyard.spark.executor_packages import ALWAYS, WITH_PANDAS
 from steelyard.spark.hot_keys import HotKeyRows
 from steelyard.spark.key_functions import KeyFunctions, require_plain_key
@@ -120,9 +126,9 @@ def group_by(
         require_key_of(routing, found.texts)
     if kind_of(routing) == "scheme" and not found.in_order:
         raise ValueError(
-            "routing: a Scheme depends on the order of messages, and only rows that are read "
-            "directly from files keep their order in a task retry; use a plan, or write the rows "
-            "to files first"
+            "routing: the result of a Scheme depends on the order of the rows, and this frame may "
+            "have another order when Spark retries a task; pass sy.Balance() or a RoutingPlan, or "
+            "write the frame to files first and read these files"
         )
     return GroupedFrame(
         frame=found.wide,
@@ -343,6 +349,8 @@ class GroupedFrame(PackedFrame):
         for aggregator in aggregators:
             if not isinstance(aggregator, Aggregator):
                 raise TypeError(f"aggregate takes aggregators such as Count(), got {aggregator!r}")
+        names = [aggregator.name for aggregator in aggregators]
+        require_distinct_results(self.frame.sparkSession, self.key.result_names, names)
         keys = list(self.key.names)
         fields = aggregated_schema(self.frame, keys, aggregators)
         wanted = Aggregation(aggregators, keys, fields)

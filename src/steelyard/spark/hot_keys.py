@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from steelyard.key_text import WIDTH, shown_key
 from steelyard.plans import Planner, RoutingPlan
+from steelyard.reported_keys import PLAIN, ReportedKeys
 from steelyard.showing import card, counted, paragraph, short_bar, table_as_html, table_as_text
 from steelyard.spark.columns import HIDDEN, Key, amount_of, named
 from steelyard.spark.repartitioning import bucket_counts
@@ -33,6 +34,7 @@ class HotKeyRows(Sequence[Row]):
     Args:
         rows: The keys.
         shares: The share of the rows that each of them has.
+        reported: How the table names the keys; the rows themselves have the keys.
 
     >>> hot = HotKeyRows([Row(page="news"), Row(page=None)], [0.5, 0.3])
     >>> hot
@@ -44,8 +46,10 @@ class HotKeyRows(Sequence[Row]):
     (Row(page='news'), True)
     """
 
-    def __init__(self, rows: Sequence[Row], shares: Sequence[float]) -> None:
-        self._rows, self._shares = tuple(rows), tuple(shares)
+    def __init__(
+        self, rows: Sequence[Row], shares: Sequence[float], reported: ReportedKeys = PLAIN
+    ) -> None:
+        self._rows, self._shares, self._reported = tuple(rows), tuple(shares), reported
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -56,7 +60,7 @@ class HotKeyRows(Sequence[Row]):
     def __getitem__(self, place: slice) -> "HotKeyRows": ...
     def __getitem__(self, place: int | slice) -> "Row | HotKeyRows":
         if isinstance(place, slice):
-            return HotKeyRows(self._rows[place], self._shares[place])
+            return HotKeyRows(self._rows[place], self._shares[place], self._reported)
         return self._rows[place]
 
     def __eq__(self, other: object) -> bool:
@@ -99,18 +103,18 @@ class HotKeyRows(Sequence[Row]):
     def _listed(self) -> list[tuple[tuple[str, ...], float]]:
         shown = zip(self._rows[:_LISTED], self._shares, strict=False)
         width = max(_LEAST_WIDTH, WIDTH // len(self._names)) if self else WIDTH
-        return [(tuple(_shown(value, width) for value in row), share) for row, share in shown]
+        return [(tuple(self._shown(it, width) for it in row), share) for row, share in shown]
 
     @property
     def _unlisted(self) -> list[str]:
         more = len(self) - _LISTED
         return [f"and {more:,} more"] if more > 0 else []
 
-
-def _shown(value: object, width: int) -> str:
-    if isinstance(value, bytes | bytearray):
-        return shown_key((f"0x{value[:WIDTH].hex().upper()}",), width)
-    return shown_key((None if value is None else str(value),), width)
+    def _shown(self, value: object, width: int) -> str:
+        text = None if value is None else str(value)
+        if isinstance(value, bytes | bytearray):
+            text = f"0x{value[:WIDTH].hex().upper()}"
+        return shown_key(self._reported.shown_columns((text,)), width)
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,14 @@ class HotKeys:
     plan: RoutingPlan
 
     @classmethod
-    def of(cls, frame: DataFrame, key: Key, planner: Planner, weight: str | None) -> "HotKeys":
+    def of(
+        cls,
+        frame: DataFrame,
+        key: Key,
+        planner: Planner,
+        weight: str | None,
+        reported: ReportedKeys = PLAIN,
+    ) -> "HotKeys":
         """Count by bucket, then by key in the buckets that are too large for one task.
 
         Args:
@@ -138,6 +149,7 @@ class HotKeys:
             key: The key columns and the buckets of light keys.
             planner: Gives the number of bins, their capacities and epsilon.
             weight: The column with the weight of each row, or None.
+            reported: How a table of the hot keys names them.
 
         Returns:
             The hot keys and their plan.
@@ -166,7 +178,7 @@ class HotKeys:
         plan = with_own.update(counts)
         hottest = sorted(found, key=lambda row: -row[1])
         keys = [(hot, row[1] / total) for row in hottest for hot in row[2]]
-        rows = HotKeyRows([hot for hot, _ in keys], [share for _, share in keys])
+        rows = HotKeyRows([hot for hot, _ in keys], [share for _, share in keys], reported)
         return cls(key, rows, hashes, plan.with_whole(range(key.buckets)))
 
     def bucket(self) -> Column:

@@ -7,7 +7,7 @@ frame once, and the join needs no other shuffle.
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from steelyard.plans import Balance, RoutingPlan
 from steelyard.plans.join_plan import JoinPlan
@@ -18,6 +18,7 @@ from steelyard.spark.joins.join_types import JoinType, join_type
 from steelyard.spark.joins.match_counts import has_key
 from steelyard.spark.joins.meeting import Meeting
 from steelyard.spark.repartitioning import fitted
+from steelyard.spark.resolved_columns import named_columns
 from steelyard.spark.retries.repeated import repeated
 from steelyard.spark.routing import (
     planner_of,
@@ -95,7 +96,10 @@ def join(
     keys = join_keys(big, small, on, kind)
     require_routing(routing, ["balance", "plan"])
     require_not_decided(routing, capacities=capacities, weight=weight)
-    left, right = keys.added(big, "big"), keys.added(small, "small")
+    fields: dict[str, Column] = {}
+    weight, salt = named_columns(big, weight, salt, fields)
+    wide = big.withColumns(fields) if fields else big
+    left, right = keys.added(wide, "big"), keys.added(small, "small")
     salts = Salts.of(left, salt, keys.known("big"), repeated(left))
     others = _salts_of_small(right, keys.known("small")) if _may_divide(kind, routing) else None
     rows = left if kind.keeps_big else left.where(has_key(keys.names))
@@ -111,7 +115,7 @@ def join(
         by_pairs = weight is None and kind.has_pairs and workers > 1
         plan = planning.by_pairs(planner) if by_pairs else planning.by_rows(planner, weight)
     meeting = Meeting(key, keys.kinds, plan, kind)
-    routed = keys.reduced(meeting.routed(rows, salts.column()), "big")
+    routed = keys.reduced(meeting.routed(rows, salts.column()).drop(*fields), "big")
     copied = meeting.copied(right, None if others is None else others.column())
     copied = keys.reduced(copied, "small")
     joined = meeting.joined(*meeting.with_witnesses(routed, copied, rows, right))

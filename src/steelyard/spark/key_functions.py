@@ -98,6 +98,7 @@ def require_plain_key(frame: DataFrame, key: Sequence[str]) -> None:
         if not is_plain(field.type):
             kind = frame.schema[field.name].dataType.simpleString()
             raise ValueError(
-                f"key: column {shown(field.name)!r} is {kind}, but {_CALL} needs booleans, "
-                "numbers, strings, bytes or times; make a key of its parts"
+                f"key: column {shown(field.name)!r} has the type {kind}, but keys of {_CALL} must "
+                "be booleans, numbers, strings, bytes, dates, timestamps or intervals; pass its "
+                "fields or elements as separate key columns"
             )

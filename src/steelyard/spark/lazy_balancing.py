@@ -5,6 +5,7 @@ in one task, and routes every row by the plan.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -18,21 +19,16 @@ from steelyard.spark.columns import (
     HIDDEN,
     Key,
     amount_of,
-    require_distinct_names,
     require_frame,
-    require_hashes,
-    require_key,
     require_names,
-    require_weight,
     salt_of,
 )
 from steelyard.spark.executor_packages import ALWAYS
 from steelyard.spark.hashed_partitions import labels
 from steelyard.spark.native_routing import BIN, bin_in
-from steelyard.spark.retries.repeated import repeated
+from steelyard.spark.resolved_columns import ResolvedColumns, require_key_parts
 from steelyard.spark.retries.requests import repeated_by_request, streams_by_request
 from steelyard.spark.routing import planner_of, require_routing
-from steelyard.spark.salts import Salts
 from steelyard.spark.shipping import OnExecutors, by_value
 from steelyard.spark.versions.supported import SUBQUERIES, is_of_connect, require_version
 from steelyard.validation import require_whole
@@ -61,10 +57,11 @@ def balanced(
     `salt` has the same meaning as in `steelyard.repartition`, with two differences. If no column is
     known to be deterministic across task retries, `salt` is required. On Spark Connect, only frames
     that are read from files, ranges or local data need no `salt`: a table may be a view, whose
-    definition is not in the request. There, types are checked when the query runs.
+    definition is not in the request. There, names and types are checked when the query runs, and a
+    name with a dot is a field; a column with a dot in its name needs backticks.
 
     Args:
-        key: The columns of the key: names, or expressions.
+        key: The columns of the key, as in `steelyard.plan`.
         workers: The number of partitions.
         capacities: Relative sizes of the partitions; equal by default.
         weight: A numeric column, at least 0, with the weight of each row; 1 by default.
@@ -87,9 +84,7 @@ def balanced(
     [1.0, 1.0, 1.0, 1.0]
     """
     require_whole("workers", workers, least=1)
-    names = [part for part in key if not isinstance(part, Column)]
-    if names or not key:
-        require_names("key", names)
+    require_key_parts("key", key)
     for argument, given in (("weight", weight and [weight]), ("salt", salt)):
         if given is not None:
             require_names(argument, given)
@@ -114,21 +109,78 @@ def _balanced(
 ) -> DataFrame:
     """Return the rows of a frame in balanced partitions."""
     require_frame("frame", frame)
-    computed = {f"{HIDDEN}key_{i}": part for i, part in enumerate(key) if isinstance(part, Column)}
-    names = tuple(f"{HIDDEN}key_{i}" if isinstance(p, Column) else p for i, p in enumerate(key))
-    keyed = frame.withColumns(computed) if computed else frame
-    if is_of_connect(frame):
-        by = _salt_by_request(frame, salt)
-    else:
-        _require_known(frame, keyed, names, weight)
-        by = _salt_by_plan(keyed, names, salt)
-    bucket = Key(names, planning.buckets).bucket()
-    plan = _planned(keyed, bucket, planning, weight, sample).scalar()
+    read = _by_request if is_of_connect(frame) else _by_plan
+    columns = read(frame, key, weight, salt)
+    bucket = Key(columns.key, planning.buckets).bucket()
+    plan = _planned(columns.wide, bucket, planning, columns.weight, sample).scalar()
     # The plan is a column of its own, so that the query contains its subquery only once.
-    routed = keyed.withColumn(_PLAN, plan).withColumn(_ENTRY, F.get(_PLAN, bucket))
-    label = bin_in(F.col(_PLAN), F.col(_ENTRY), by, shift=32, steps=planning.steps)
-    routed = _without(routed.withColumn(BIN, label), _PLAN, _ENTRY, *computed)
+    routed = columns.wide.withColumn(_PLAN, plan).withColumn(_ENTRY, F.get(_PLAN, bucket))
+    label = bin_in(F.col(_PLAN), F.col(_ENTRY), columns.by, shift=32, steps=planning.steps)
+    routed = _without(routed.withColumn(BIN, label), _PLAN, _ENTRY, *columns.temporary)
     return _without(routed.repartition(planning.labels.size, F.col(BIN)), BIN)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns that the arguments of a call name.
+
+    Args:
+        wide: The frame, with temporary columns for what is computed.
+        key: The columns of the key.
+        weight: The column with the weight of each row, or None.
+        by: The salt of a row.
+        temporary: The temporary columns.
+    """
+
+    wide: DataFrame
+    key: tuple[str, ...]
+    weight: str | None
+    by: Column
+    temporary: tuple[str, ...]
+
+
+def _by_plan(
+    frame: DataFrame, key: Sequence[str | Column], weight: str | None, salt: Sequence[str] | None
+) -> _Columns:
+    """Find the columns in the analyzed plan; refuse those that are known to be unsuitable."""
+    require_version(frame.sparkSession, SUBQUERIES, "sy.balanced", "; use sy.repartition")
+    _refuse_stream(is_stream=frame.isStreaming)
+    found = ResolvedColumns.of(frame, key, weight=weight, salt=salt)
+    salts = found.salts()
+    if not salts.names:
+        _require_salt(f"no column besides the key is known to be ({salts.missing})")
+    return _Columns(found.wide, found.key, found.weight, salts.column(), tuple(found.computed))
+
+
+def _by_request(
+    frame: DataFrame, key: Sequence[str | Column], weight: str | None, salt: Sequence[str] | None
+) -> _Columns:
+    """Name the columns as the user does, because only the server knows them.
+
+    As everywhere in Spark, a name with a dot is a field.
+    """
+    _refuse_stream(is_stream=streams_by_request(frame))
+    computed: dict[str, Column] = {}
+
+    def own(written: str | Column, temporary: str) -> str:
+        if isinstance(written, str) and not {".", "`"} & set(written):
+            return written
+        name = f"{HIDDEN}{temporary}"
+        computed[name] = F.col(written) if isinstance(written, str) else written
+        return name
+
+    names = tuple(own(part, f"key_{i}") for i, part in enumerate(key))
+    weighed = None if weight is None else own(weight, "weight")
+    by = F.expr(f"xxhash64({_star_without(_PLAN, _ENTRY)})")
+    if salt is not None:
+        by = salt_of([own(name, f"salt_{i}") for i, name in enumerate(salt)])
+    elif not repeated_by_request(frame):
+        _require_salt(
+            "through Spark Connect this is known only for rows that are read directly from data "
+            "sources"
+        )
+    wide = frame.withColumns(computed) if computed else frame
+    return _Columns(wide, names, weighed, by, tuple(computed))
 
 
 def _planned(
@@ -158,21 +210,8 @@ def _without(frame: DataFrame, *names: str) -> DataFrame:
 
 
 def _star_without(*names: str) -> str:
-    return f"* EXCEPT ({', '.join(f'`{name}`' for name in names)})"
-
-
-def _require_known(
-    frame: DataFrame, keyed: DataFrame, names: Sequence[str], weight: str | None
-) -> None:
-    """Refuse frames that are known to be unsuitable; on classic Spark this needs no job."""
-    require_version(frame.sparkSession, SUBQUERIES, "sy.balanced", "; use sy.repartition")
-    _refuse_stream(is_stream=frame.isStreaming)
-    require_distinct_names(frame)
-    own = [name for name in names if not name.startswith(HIDDEN)]
-    if own:
-        require_key(frame, "key", own)
-    require_hashes(keyed, "key", names)
-    require_weight(frame, weight)
+    quoted = ("`" + name.replace("`", "``") + "`" for name in names)
+    return f"* EXCEPT ({', '.join(quoted)})"
 
 
 def _refuse_stream(*, is_stream: bool) -> None:
@@ -181,27 +220,6 @@ def _refuse_stream(*, is_stream: bool) -> None:
             "balanced counts the rows of each query, and a stream has no end; use "
             "sy.group_stream(stream, ...), or sy.Balancer in foreachBatch"
         )
-
-
-def _salt_by_plan(frame: DataFrame, key: Sequence[str], salt: Sequence[str] | None) -> Column:
-    """Return the salt of a row, from columns that the analyzed plan shows to be deterministic."""
-    salts = Salts.of(frame, salt, key, repeated(frame))
-    if not salts.names:
-        _require_salt(f"no column besides the key is known to be ({salts.missing})")
-    return salts.column()
-
-
-def _salt_by_request(frame: DataFrame, salt: Sequence[str] | None) -> Column:
-    """Return the salt of a row, from columns that the request shows to be deterministic."""
-    _refuse_stream(is_stream=streams_by_request(frame))
-    if salt is not None:
-        return salt_of(salt)
-    if not repeated_by_request(frame):
-        _require_salt(
-            "through Spark Connect this is known only for rows that are read directly from data "
-            "sources"
-        )
-    return F.expr(f"xxhash64({_star_without(_PLAN, _ENTRY)})")
 
 
 def _require_salt(why: str) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from steelyard.executor import packing
 from steelyard.plans import Balance, Planner, RoutingPlan
+from steelyard.reported_keys import ReportedKeys
 from steelyard.spark.columns import HIDDEN, Key, named
 from steelyard.spark.hot_keys import HotKeys
 from steelyard.spark.native_routing import BIN, with_bin
@@ -43,7 +44,8 @@ class PackedFrame:
 
     @cached_property
     def _hot_keys(self) -> HotKeys:
-        return HotKeys.of(self.frame, self.key, self._planner(), self.weight)
+        reported = ReportedKeys.of(balance_of(self.routing).report_keys)
+        return HotKeys.of(self.frame, self.key, self._planner(), self.weight, reported)
 
     @cached_property
     def _plan_of_hot_keys(self) -> RoutingPlan:

@@ -104,8 +104,7 @@ class ResolvedColumns:
             tuple(name for name, _ in parts),
             tuple(result for _, result in parts),
             tuple(name for name, _ in parts),
-            None if weight is None else _weight(frame, weight, computed),
-            None if salt is None else tuple(_salts(frame, salt, computed)),
+            *named_columns(frame, weight, salt, computed),
             computed,
         )
         return found._judged(argument, key) if set(found.key) & computed.keys() else found
@@ -203,6 +202,32 @@ def column_code(found: ResolvedColumns, key: str) -> str:
             if key in found_as and found_as[key].lower() == found_as.get(tried, "").lower():
                 return f"{call}({printable(json.dumps(text, ensure_ascii=False))})"
     return "..."
+
+
+def named_columns(
+    frame: DataFrame,
+    weight: str | None,
+    salt: Sequence[str] | None,
+    computed: dict[str, Column],
+) -> tuple[str | None, tuple[str, ...] | None]:
+    """Find the weight and the salt, which may be fields or in another case.
+
+    Args:
+        frame: The frame.
+        weight: The name of the column with the weight of each row, or None.
+        salt: The names of the columns that distinguish rows of one key; None to choose them.
+        computed: Gets the expressions of the columns that the frame lacks.
+
+    Returns:
+        The names of both in a frame with these columns.
+
+    Raises:
+        ValueError: The frame has no such column, or a type is not allowed.
+    """
+    return (
+        None if weight is None else _weight(frame, weight, computed),
+        None if salt is None else tuple(_salts(frame, salt, computed)),
+    )
 
 
 def of_command_line(frame: DataFrame, written: str) -> str | Column:

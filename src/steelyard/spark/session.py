@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from steelyard.control.redaction import without_kept
+from steelyard.control.redaction import is_secret, keep_secret, secret_parts, without_kept
 from steelyard.printable import printable
 from steelyard.spark.failures import SparkFailed, plain_failures
 from steelyard.spark.interrupts import deferred_interrupts
@@ -106,6 +106,7 @@ def session(
     if running is not None:
         yield running
         return
+    _keep_token(master)
     try:
         require_connect(master)
     except ValueError as error:
@@ -147,6 +148,23 @@ def session(
             running.stop()
 
 
+def _keep_token(master: str) -> None:
+    """Show no secret parameter of a Connect server, such as its token, in an error."""
+    for parameter in master.split(";")[1:]:
+        name, _, value = parameter.partition("=")
+        if is_secret(name):
+            keep_secret([*secret_parts(value), *secret_parts(unquote(value))])
+
+
+def _shown(master: str) -> str:
+    """Return a master without its parameters, of which one may be a token.
+
+    >>> _shown("sc://host:443/;token=secret;use_ssl=true"), _shown("local[2]")
+    ('sc://host:443', 'local[2]')
+    """
+    return master.partition(";")[0].rstrip("/")
+
+
 def _require_an_answer(master: str) -> None:
     """Refuse a Connect server that does not answer; Spark would retry for ten minutes."""
     if not master.startswith("sc://") or any(map(os.environ.get, _PROXIES)):
@@ -159,7 +177,7 @@ def _require_an_answer(master: str) -> None:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise SparkFailed(
-            f"Spark at {master} cannot be started: no server answers ({why}); is a Connect "
+            f"Spark at {_shown(master)} cannot be started: no server answers ({why}); is a Connect "
             "server running?"
         ) from error
 
@@ -167,7 +185,7 @@ def _require_an_answer(master: str) -> None:
 @contextmanager
 def _starting(master: str) -> Iterator[None]:
     """Raise `SparkFailed` with one sentence if Spark does not start."""
-    what = f"Spark at {master} cannot be started"
+    what = f"Spark at {_shown(master)} cannot be started"
     try:
         with plain_failures(what):
             yield

@@ -75,3 +75,16 @@ def test_settings_do_not_change_rows(spark, settings):
     big = random_frame(spark, rng, 300, "double", hot=0.6)
     small = random_frame(spark, rng, 60, "double", hot=0.6, name="m")
     assert_as_spark(big, small, how="full", **settings)
+
+
+@pytest.mark.parametrize("how", ["full", "semi"])
+def test_a_weight_and_a_salt_may_be_fields_or_in_another_case(spark, how):
+    """Both choose the same partitions, and no temporary column is in the result."""
+    rng = np.random.default_rng(6)
+    big = random_frame(spark, rng, 300, hot=0.6).selectExpr("*", "struct(n AS Number) AS User")
+    small = random_frame(spark, rng, 60, name="m")
+    found = []
+    for name in ("n", "N", "user.number"):
+        joined = assert_as_spark(big, small, how=how, weight=name, salt=[name])
+        found.append(sorted(map(repr, joined.select("*", F.spark_partition_id()).collect())))
+    assert [found[0]] * 3 == found

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import steelyard as sy
+from steelyard.aggregators.describing import described
 from steelyard.hashing import hash_keys
 from steelyard.spark.streaming.hidden_columns import SHARDS
 from steelyard.spark.streaming.state_schema import explanation_of
@@ -159,6 +161,84 @@ def test_another_result_is_refused_without_a_control_path(
     until(lambda: re.search(sentence, caplog.text))
     assert not (tmp_path / "refused").exists()
     assert run(parts[2], *before, "out")
+
+
+NATIVE, IN_PYTHON = (sy.Count(), sy.Sum("id")), (sy.CollectSet("id"), sy.CollectSet("twin"))
+DELEGATED = {"placement": sy.Delegated(), "control": "control"}
+
+
+@pytest.mark.parametrize(
+    ("aggregators", "settings"),
+    [
+        pytest.param(NATIVE, {}, id="pull"),
+        pytest.param(NATIVE, {"control": "control"}, id="pull with a control path"),
+        pytest.param(NATIVE, DELEGATED, id="delegated"),
+        pytest.param(IN_PYTHON, {}, id="pull in shards"),
+        pytest.param(IN_PYTHON, DELEGATED, id="delegated in shards"),
+    ],
+)
+def test_write_stream_refuses_another_result_before_the_query_starts(
+    spark, files, tmp_path, aggregators, settings
+):
+    """The error is one sentence. A query with the same result continues, also after a failure."""
+    (tmp_path / "in").mkdir()
+    parts = sorted(Path(files).glob("*.parquet"))
+    stream = stream_of(spark, tmp_path / "in").withColumn("twin", F.col("page"))
+    settings = {"workers": 4, **settings}
+    if "control" in settings:
+        settings["control"] = tmp_path / settings["control"]
+
+    def writer_of(key, aggregators):
+        grouped = sy.group_stream(stream, key, **settings)
+        results = grouped.aggregate(*aggregators).withColumn("more", F.lit(1))
+        return results, partial(grouped.write_stream, checkpoint=tmp_path / "checkpoint")
+
+    def rows_of_run(part, writer):
+        shutil.copy(part, tmp_path / "in" / part.name)
+        writer = writer.outputMode("update").format("noop").trigger(availableNow=True)
+        query = writer.start()
+        query.awaitTermination()
+        return sum(progress.numInputRows for progress in query.recentProgress)
+
+    def refusal_of(key, aggregators):
+        results, write = writer_of(key, aggregators)
+        with pytest.raises(ValueError, match="a query with") as failure:
+            write(results)
+        return str(failure.value)
+
+    results, write = writer_of("page", aggregators)
+    assert EACH == rows_of_run(parts[0], write(results))
+    was, swapped = (", ".join(map(described, a)) for a in (aggregators, aggregators[::-1]))
+    sentence = (
+        "the checkpoint is of a query with the {}, and this query has {}: keep them as they were, "
+        "or use a new checkpoint"
+    )
+    assert sentence.format(f"aggregators {was}", swapped) == refusal_of("page", aggregators[::-1])
+    assert sentence.format("keys page string", "twin string") == refusal_of("twin", aggregators)
+    other, _ = writer_of("twin", aggregators)
+    writer = other.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    with pytest.raises(Exception, match="a query with"):
+        rows_of_run(parts[1], writer)
+    results, write = writer_of("page", aggregators)
+    assert 2 * EACH == rows_of_run(parts[2], write(results))
+    assert sentence.format("keys page string", "twin string") == refusal_of("twin", aggregators)
+
+
+def test_write_stream_accepts_one_of_several_groupings(spark, files, tmp_path):
+    """The checkpoint of a query with two groupings has two definitions."""
+    stream = stream_of(spark, files).withColumn("twin", F.col("page"))
+
+    def writer_of(*keys):
+        groupings = [sy.group_stream(stream, key, workers=2) for key in keys]
+        first, second = (g.aggregate(sy.CollectSet("id")).toDF("key", "ids") for g in groupings)
+        return groupings[0].write_stream(first.union(second), tmp_path / "checkpoint")
+
+    writer = writer_of("page", "twin").outputMode("update").format("noop")
+    writer.trigger(availableNow=True).start().awaitTermination()
+    writer_of("page", "twin")
+    writer_of("twin", "page")  # the order is compared by the tasks
+    with pytest.raises(ValueError, match=r"keys .*, and this query has id bigint: keep them"):
+        writer_of("id", "page")
 
 
 def test_a_shard_without_keys_refuses_another_key(spark, tmp_path):

@@ -54,8 +54,13 @@ def newest_results(folder, *keys):
     for batch in sorted(folder.glob("batch=*"), key=lambda path: int(path.name[6:])):
         for row in pq.read_table(batch).to_pylist():
             values = (row[key] for key in keys)
-            found[tuple(v["start"] if isinstance(v, dict) else v for v in values)] = row["count"]
+            found[tuple(map(start_of_window, values))] = row["count"]
     return found
+
+
+def start_of_window(value):
+    """Return the start of a window in UTC, in which Spark writes times; other values stay."""
+    return value["start"].replace(tzinfo=UTC) if isinstance(value, dict) else value
 
 
 def test_a_run_that_ends_writes_the_last_period(tmp_path):
@@ -92,6 +97,6 @@ def test_python_users_learn_how_many_results_wait(spark, tmp_path, caplog):
         written = table(grouped.aggregate(sy.Count()), tmp_path / "checkpoint")
         until(lambda: "wait" in caplog.text)
     held = len({page for page, _ in rows[1800:]})
-    assert held <= grouped.waiting() <= held + 3, "a hot key is split over up to four workers"
+    assert held <= grouped.waiting() <= 4 * held, "every worker may have a part of a frequent key"
     assert f"{grouped.waiting():,} partial results wait with the delegated workers" in caplog.text
     assert sum(count for page, count in written if page == "hot") == 900

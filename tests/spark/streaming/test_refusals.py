@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 import steelyard as sy
 from steelyard.spark.session import STATE_IN_ROCKSDB
 from steelyard.spark.versions import socket_leaks
+from steelyard.spark.versions.supported import REAL_TIME, version_of
 from tests.spark.streaming import running
 from tests.spark.streaming.running import SCHEMA, group
 
@@ -89,6 +90,8 @@ def test_unsupported_streams_and_results_are_refused(spark, stream, tmp_path):
     windowed = sy.group_stream(stream, "page", workers=4, window=sy.Window("at", "1 hour"))
     with pytest.raises(ValueError, match=r"can merge .* and collect_set.id. is not one of them"):
         windowed.aggregate(sy.CollectSet("id"))
+    with pytest.raises(ValueError, match="two columns of the result would be called 'Window'"):
+        windowed.aggregate(sy.Count().alias("Window"))
     with pytest.raises(ValueError, match="does not come directly from its source"):
         sy.group_stream(stream.repartition(2), "page", workers=4)
     with pytest.raises(ValueError, match="only for streams directly from files or Kafka"):
@@ -107,11 +110,25 @@ def test_unsupported_streams_and_results_are_refused(spark, stream, tmp_path):
         once.aggregate(sy.Count())
     provider, rocksdb = next(iter(STATE_IN_ROCKSDB.items()))
     spark.conf.unset(provider)
-    with pytest.raises(ValueError, match="keep their state in RocksDB: set"):
+    other = "and this session uses another state store: set"
+    with pytest.raises(ValueError, match=f"keep their state in RocksDB, {other}"):
         group(stream, tmp_path, "delegated")
-    with pytest.raises(ValueError, match="Spark cannot merge itself are kept in RocksDB: set"):
+    with pytest.raises(ValueError, match=f"Spark cannot merge itself are kept in RocksDB, {other}"):
         sy.group_stream(stream, "page", workers=4).aggregate(sy.CollectSet("id"))
     spark.conf.set(provider, rocksdb)
+
+
+def test_write_stream_needs_a_result_and_a_checkpoint(stream, tmp_path):
+    """A checkpoint that does not exist yet is accepted."""
+    grouped = sy.group_stream(stream, "page", workers=4)
+    with pytest.raises(ValueError, match="call aggregate or map_arrow first"):
+        grouped.write_stream(stream, tmp_path)
+    counts = grouped.aggregate(sy.Count())
+    with pytest.raises(TypeError, match="checkpoint must be a path or an address, got None"):
+        grouped.write_stream(counts, None)
+    with pytest.raises(TypeError, match="results must be a Spark DataFrame, got str"):
+        grouped.write_stream("counts", tmp_path)
+    assert type(counts.writeStream) is type(grouped.write_stream(counts, tmp_path / "new"))
 
 
 def test_equal_messages_of_a_key_get_a_warning(stream, tmp_path):
@@ -137,3 +154,10 @@ def test_state_in_python_gets_a_warning_if_spark_leaks_sockets(
     ]
     assert [[running.__file__], [__file__]] == files
     sy.group_stream(stream, "page", workers=4).aggregate(sy.Count())  # a warning would be an error
+
+
+def test_real_time_mode_needs_its_version_and_kafka(stream, tmp_path):
+    """The error names the version of Spark, or the source, and the placements that can."""
+    found = "reads files" if version_of(stream.sparkSession) >= REAL_TIME else "needs Spark 4.3"
+    with pytest.raises(ValueError, match=rf"{found}.*use .*sy\.Pull\(\) or sy\.Delegated\(\)"):
+        group(stream, tmp_path, sy.RealTime())

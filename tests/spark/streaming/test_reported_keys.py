@@ -138,7 +138,8 @@ def test_no_page_of_the_doctor_names_a_planted_key(spark, visits):
             frame, ["page", "null"], workers=4, time="at", report_keys=report_keys
         )
         assert (2000, True) == (found.messages, found.hottest_is_null)
-        whole = [repr(found), found.describe(), found.to_json(), doctor_page(found)]
+        assert "planted" not in repr(found)
+        whole = [found.describe(), found.to_json(), doctor_page(found), found._repr_html_()]
         texts[report_keys] = ["planted" in text for text in whole]
         has_hash = [ReportedKeys("hashed").shown(PLANTED) in text for text in whole]
         assert has_hash == [report_keys == "hashed"] * 4

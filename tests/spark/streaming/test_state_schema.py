@@ -3,7 +3,12 @@
 from pyspark.sql import functions as F
 
 from steelyard.control.definition import Definition
-from steelyard.spark.streaming.state_schema import definition_columns, explanation_of
+from steelyard.spark.streaming.state_schema import (
+    definition_columns,
+    definition_in,
+    definition_word,
+    explanation_of,
+)
 
 SUM = Definition(aggregators=("Sum(column='id')",), keys=("page string",), placement="pull")
 MAX = Definition(aggregators=("Max(column='id')",), keys=("page string",), placement="pull")
@@ -29,7 +34,16 @@ def test_definitions_differ_in_types_and_not_only_in_names(spark):
 def test_types_of_states_are_left_to_spark(spark):
     """Spark compares the types of states itself."""
     typed = Definition(SUM.aggregators, SUM.keys, placement="pull", states=("sum bigint",))
-    assert type_of(spark, SUM) == type_of(spark, typed)
+    assert types_in(type_of(spark, SUM)) == types_in(type_of(spark, typed))
+
+
+def test_the_name_of_a_column_has_the_definition(spark):
+    """A checkpoint keeps the names of its key columns, so they tell which query it is of."""
+    names = type_of(spark, SUM).names
+    word = definition_word(SUM)
+    assert SUM.to_json() == definition_in(names[0]) == definition_in(word)
+    assert word.isidentifier()
+    assert [None, None] == [definition_in(names[1]), definition_in("page")]
 
 
 def test_only_a_refused_definition_is_explained(spark):

@@ -163,9 +163,9 @@ class JoinKeys:
         for key in self.columns:
             if key.is_cast("big"):
                 raise ValueError(
-                    f"routing: the plan is for column {key.big.name!r} as {key.big.shown}, and the "
-                    f"join compares it as {key.compared.simpleString()}; cast the column before "
-                    "you call sy.plan"
+                    f"routing: column {key.big.name!r} is {key.big.shown} in `big`, but the join "
+                    f"compares it as {key.compared.simpleString()}; cast this column of `big`, and "
+                    "pass the same frame to sy.plan and to sy.join"
                 )
 
 

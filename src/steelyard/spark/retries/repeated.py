@@ -44,6 +44,8 @@ _REPEATING = {
 _STREAM = re.compile(r"StreamingRelation(?= (FileSource\[|kafka\b|rate\b|rate-micro-batch\b))")
 """Streaming sources that keep their order across task retries: files, Kafka and the rate source."""
 
+_SOURCE = re.compile(r"[\s:]*(?:[+:]- )?StreamingRelation ([\w-]+)")
+
 _STEP = re.compile(r"[\s:]*(?:[+:]- )?(?:\*\(\d+\) )?(\w+)")
 
 _FIELDS = "spark.sql.debug.maxToStringFields"
@@ -118,6 +120,19 @@ def repeats_its_order(frame: DataFrame) -> bool:
     False
     """
     return repeated(frame).in_order
+
+
+def sources_of(stream: DataFrame) -> list[str]:
+    """Return the kinds of sources that a stream reads; [] if its plan does not show them.
+
+    >>> sources_of(spark.readStream.format("rate").load())
+    ['rate']
+    >>> sources_of(spark.readStream.schema("page string").json(folder))
+    ['files']
+    """
+    steps = map(_SOURCE.match, physical_plan(_explained(stream)))
+    kinds = [step[1] for step in steps if step is not None]
+    return ["files" if kind.startswith("FileSource") else kind for kind in kinds]
 
 
 def _computed(plan: Step | None) -> dict[str, str]:

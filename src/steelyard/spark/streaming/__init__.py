@@ -8,6 +8,7 @@ worker_stage.py      turn blocks into results or partial states; reports go to t
 processors.py        run workers on the executors that hold their state
 merging.py           merge the partial states of a key in Spark
 state_schema.py      let Spark refuse a checkpoint of a query with another definition
+checkpoints.py       refuse such a checkpoint before the query starts
 stream_result.py     connect these stages into one query
 listening.py         hand reports to the control loop, which publishes the next version
 hidden_columns.py    names of the columns between the stages

@@ -3,30 +3,21 @@
 The sources of a stream enter; a streaming DataFrame of results leaves.
 """
 
-import time
-import uuid
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import pyarrow as pa
-from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from steelyard.aggregators import Aggregation, Aggregator
-from steelyard.aggregators.describing import described
-from steelyard.aggregators.layout import plain_schema
 from steelyard.control.controller import Controller
 from steelyard.control.definition import Definition
-from steelyard.control.history import History
-from steelyard.control.store import ControlStore
 from steelyard.executor.pandas_function import OnPandas, PandasFunction
 from steelyard.executor.period import Period
 from steelyard.executor.worker import Function, Map
 from steelyard.spark.arrow_types import aggregated_schema, arrow_schema
-from steelyard.spark.columns import shown, visible_schema
+from steelyard.spark.columns import require_distinct_results, visible_schema
 from steelyard.spark.executor_packages import (
     ALWAYS,
     STATEFUL,
@@ -34,18 +25,17 @@ from steelyard.spark.executor_packages import (
     require_on_executors,
 )
 from steelyard.spark.shipping import by_value
-from steelyard.spark.streaming.listening import ControlLoop, listen
+from steelyard.spark.streaming.controlled_stream import ControlledStream
+from steelyard.spark.streaming.definitions import definition_of
+from steelyard.spark.streaming.listening import ControlLoop
 from steelyard.spark.streaming.merging import is_native
 from steelyard.spark.streaming.requirements import require_rocksdb
 from steelyard.spark.streaming.source_stage import SourceStage
 from steelyard.spark.streaming.stream_result import StreamResult
 from steelyard.spark.versions.socket_leaks import warn_of_leaks
 
-if TYPE_CHECKING:
-    from steelyard.control.prometheus import MetricsServer
 
-
-class GroupedStream:
+class GroupedStream(ControlledStream):
     """A stream whose rows go to workers by their keys; `group_stream` returns it.
 
     One grouping is for one result, because it uses its control path and its history alone.
@@ -62,76 +52,13 @@ class GroupedStream:
         period: Period,
         make_controller: Callable[[], Controller],
     ) -> None:
-        self.controller = make_controller()
+        super().__init__(make_controller)
         self._source, self._period = source, period
-        self._make_controller = make_controller
-        self._name = f"steelyard_{uuid.uuid4().hex}"
-        self._is_used = False
 
     def __repr__(self) -> str:
         workers = self._source.workers
         keys = ", ".join(map(repr, self._source.key.result_names))
         return f"GroupedStream({keys}, workers={workers.count}, placement={workers.placement})"
-
-    @property
-    def control(self) -> ControlStore | None:
-        """The control path, if there is one."""
-        return self._source.control
-
-    def history(self) -> History:
-        """Return the slots so far: shares, states and latencies of workers, moves, hot keys.
-
-        The result is a list of slots, which a terminal or a notebook shows as a table.
-        """
-        return History(self.controller.history)
-
-    def waiting(self) -> int:
-        """Return the number of partial results that wait with delegated workers.
-
-        These are results of keys, or of keys in windows, since the last finished micro-batch that
-        Spark has reported. They are in the checkpoint. They leave at the end of their period, with
-        a later micro-batch, which needs new messages.
-        """
-        return self.controller.waiting
-
-    def await_reports(self, query: StreamingQuery, seconds: float = 60.0) -> None:
-        """Wait until the history includes all finished micro-batches of a query.
-
-        Spark calls listeners some time after a micro-batch. After `seconds` this returns even if
-        the history is not complete.
-        """
-        done = [p for p in query.recentProgress if f"{self._name}_workers" in p.observedMetrics]
-        end = time.monotonic() + seconds
-        while done and self.controller.last_batch < done[-1].batchId and time.monotonic() < end:
-            time.sleep(0.02)
-
-    def serve_metrics(
-        self, port: int, address: str = "127.0.0.1", names: Sequence[str] = ()
-    ) -> "MetricsServer":
-        """Serve the newest slot to Prometheus at /metrics, until the server is closed.
-
-        The server accepts requests for its address and for `names`, and refuses all others. With an
-        `address` other than the default it also accepts the name of the machine. It needs
-        `prometheus-client`, which the extra `metrics` installs.
-
-        Args:
-            port: The port to listen on.
-            address: The address to listen on.
-            names: Further host names that Prometheus may use in its requests.
-
-        Returns:
-            The running server.
-
-        Raises:
-            ImportError: `prometheus-client` is not installed.
-        """
-        try:
-            from steelyard.control.prometheus import MetricsServer
-        except ModuleNotFoundError as error:
-            raise ImportError(
-                "metrics need prometheus-client: install Steelyard with its extra 'metrics'"
-            ) from error
-        return MetricsServer(self.history, port, address, names)
 
     def map_arrow(self, function: Function, schema: StructType | str) -> DataFrame:
         """Run a function on the rows of each worker; its tables together are the result.
@@ -204,9 +131,14 @@ class GroupedStream:
                 f"windows need aggregators that Spark itself can merge (Count, Sum, Mean, Min, "
                 f"Max), and {other.name} is not one of them; aggregate it without a window"
             )
+        before = [] if self._source.window is None else ["window"]
+        names = [aggregator.name for aggregator in aggregators]
+        keys = [*before, *self._source.key.result_names]
+        require_distinct_results(self._source.session, keys, names)
         schema = aggregated_schema(self._source.frame, self._source.key.names, aggregators)
         wanted = Aggregation(aggregators, self._source.key.names, schema)
-        defined = self._definition_of(aggregators, schema)
+        placement = "delegated" if self._source.workers.are_delegated else "pull"
+        defined = definition_of(self._source, placement, aggregators, schema)
         if other is None:
             is_delegated = self._source.workers.are_delegated
             self._require_packages(wanted, STATEFUL if is_delegated else ALWAYS)
@@ -217,45 +149,18 @@ class GroupedStream:
         self._require_packages(wanted, STATEFUL)
         return self._use(defined).merged_in_shards(wanted, schema)
 
-    def _definition_of(self, aggregators: Sequence[Aggregator], schema: pa.Schema) -> Definition:
-        """Return the settings on which the state of this result depends."""
-        source = self._source
-        keys = [(name, source.frame.schema[name].dataType) for name in source.key.names]
-        states = [state for a in aggregators for state in a.state(plain_schema(schema)).items()]
-        return Definition(
-            aggregators=tuple(map(described, aggregators)),
-            keys=tuple(f"{shown(name)} {kind.simpleString()}" for name, kind in keys),
-            window=None if source.window is None else str(source.window),
-            placement="delegated" if source.workers.are_delegated else "pull",
-            states=tuple(f"{name} {_type_name(kind)}" for name, kind in states),
-        )
-
     def _require_packages(self, work: Map | Aggregation, modules: Sequence[str]) -> None:
         """Refuse work if an executor lacks these modules, or those that the work itself imports.
 
         When the query runs, Spark hides the error of a subquery, and for stateful work it reports
         only that a Python process exited.
         """
-        if self._is_used:
+        if self._definition is not None:
             return  # the error about a second result is more useful
         require_on_executors(self._source.session, modules, by_value(work, ()))
 
     def _use(self, definition: Definition = Definition()) -> StreamResult:  # noqa: B008  # frozen
         """Begin the only result of this grouping, and listen for its reports."""
-        if self._is_used:
-            raise ValueError(
-                "a grouping of a stream is for one result; call group_stream again for another "
-                "result, with a control path of its own"
-            )
-        self._is_used = True
         loop = ControlLoop(self._name, self.controller, self._make_controller, definition)
-        listen(self._source.session, loop)
+        self._begin(self._source.session, loop, definition)
         return StreamResult(self._source, self._period, definition, self._name)
-
-
-def _type_name(kind: pa.DataType) -> str:
-    """Return Spark's name of a type, which does not depend on the session or on Arrow's version."""
-    try:
-        return from_arrow_type(kind, prefer_timestamp_ntz=True).simpleString()
-    except PySparkTypeError:  # the state of an aggregator that never leaves Python
-        return str(kind)

@@ -4,6 +4,8 @@ from steelyard.spark.columns import HIDDEN
 
 BUCKET, SALT, HASH = f"{HIDDEN}bucket", f"{HIDDEN}salt", f"{HIDDEN}hash"
 WEIGHT, ARRIVED, PIN = f"{HIDDEN}weight", f"{HIDDEN}arrived", f"{HIDDEN}pin"
+PLAN, WORKER = f"{HIDDEN}plan", f"{HIDDEN}worker"
+BEGAN, ENDED = f"{HIDDEN}began", f"{HIDDEN}ended"
 PANE, SHARD = f"{HIDDEN}pane", f"{HIDDEN}shard"
 
 TIME = f"{HIDDEN}time"

@@ -60,16 +60,19 @@ class ControlLoop:
     def finish_batch(self, progress: StreamingQueryProgress) -> None:
         """Use the reports of a finished micro-batch."""
         controller = self._controller_of(str(progress.id), str(progress.runId))
+        sources, workers = self._reports(progress)
+        self._check(sources, controller.version)
+        seconds = progress.batchDuration / 1000
+        controller.finish_batch(progress.batchId, seconds, sources, workers, time.time())
+
+    def _reports(
+        self, progress: StreamingQueryProgress
+    ) -> tuple[list[SourceReport], list[WorkerReport]]:
+        """Return the reports of a micro-batch, which the tasks wrote as JSON."""
         observed = progress.observedMetrics
         sources = [SourceReport.from_json(r) for r in observed[self.sources]["reports"] or []]
-        self._check(sources, controller.version)
-        controller.finish_batch(
-            progress.batchId,
-            progress.batchDuration / 1000,
-            sources,
-            map(WorkerReport.from_json, observed[self.workers]["reports"] or []),
-            time.time(),
-        )
+        workers = [WorkerReport.from_json(r) for r in observed[self.workers]["reports"] or []]
+        return sources, workers
 
     def _controller_of(self, query: str, run: str) -> Controller:
         if self._held is None:

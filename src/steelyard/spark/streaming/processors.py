@@ -20,9 +20,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 
+VARIABLE = "kept"
+"""The name of the state variable; checkpoints depend on it: never change it."""
+
+
 def stateful(worker: StatefulWorker) -> StatefulProcessor:
     """Return a processor for `groupBy(...).transformWithStateInPandas` on bins and blocks."""
-    fetch = by_value(worker, STATEFUL)
+    fetch, variable = by_value(worker, STATEFUL), VARIABLE
 
     # Python cannot import a class inside a function, so Spark pickles it by value.
     class Processor(StatefulProcessor):  # type: ignore[misc]
@@ -32,7 +36,7 @@ def stateful(worker: StatefulWorker) -> StatefulProcessor:
             one_value = StructType([StructField("value", BinaryType())])
             number = StructType([StructField("number", IntegerType())])
             # One state variable, because each of them costs every task a round trip to the JVM.
-            self.kept: Any = handle.getMapState("kept", number, one_value)
+            self.kept: Any = handle.getMapState(variable, number, one_value)
 
         def handleInputRows(  # noqa: N802  # Spark's name
             self,

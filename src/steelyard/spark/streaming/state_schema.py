@@ -2,7 +2,8 @@
 
 Spark compares the types of a state with those in the checkpoint before a query continues, and
 ignores names. A definition therefore becomes the types of a few columns: another definition has
-other types. Its text is the name of one of them, because the error of Spark shows names.
+other types. Its text is the name of one of them, because the error of Spark shows names, and the
+names in a checkpoint can be read before a query starts.
 """
 
 import hashlib
@@ -19,6 +20,9 @@ from steelyard.spark.columns import HIDDEN
 
 _BEFORE = "the state belongs to a query with "
 _AFTER = "; a query with another definition needs a new checkpoint"
+
+_WORD = f"{HIDDEN}definition_"
+"""The beginning of names in which the definition is written as hexadecimal digits."""
 
 _REFUSED = "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"
 """Spark's name of the error. Its text has the schema in the checkpoint, then the new schema."""
@@ -56,7 +60,7 @@ def definition_columns(definition: Definition, missing: Column) -> dict[str, Col
     columns = {}
     for i in range(_COLUMNS):
         number, chosen = divmod(number, len(_DECIMALS))
-        name = f"{HIDDEN}{i}" if i else f"{HIDDEN}{_BEFORE}{text}{_AFTER}"
+        name = f"{HIDDEN}{i}" if i else f"{HIDDEN}{_BEFORE}{definition.to_json()}{_AFTER}"
         columns[name] = F.when(missing == "", F.lit(0).cast(_DECIMALS[chosen]))
     return columns
 
@@ -66,6 +70,19 @@ _DECIMALS = [
     for digits in range(1, _MOST_DIGITS + 1)
     for scale in range(digits)  # 0 must fit
 ]
+
+
+def definition_word(definition: Definition) -> str:
+    """Return a definition as the name of a key column of state in Python: a word, for Avro."""
+    return f"{_WORD}{definition.to_json().encode().hex()}"
+
+
+def definition_in(name: str) -> str | None:
+    """Return the definition, as JSON, in the name of a key column; None if it has none."""
+    if name.startswith(_WORD):
+        return bytes.fromhex(name.removeprefix(_WORD)).decode()
+    text = name.removeprefix(f"{HIDDEN}{_BEFORE}")
+    return None if text == name else text.removesuffix(_AFTER)
 
 
 def explanation_of(failure: str) -> str | None:

@@ -3,13 +3,14 @@
 import os
 from collections.abc import Sequence
 from functools import partial
+from typing import overload
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import TimestampType
 
 from steelyard.control.controller import Controller
 from steelyard.control.store import ControlStore
-from steelyard.placements import Placement, Pull, StreamWorkers
+from steelyard.placements import Delegated, Placement, Pull, RealTime, StreamWorkers
 from steelyard.plans import Balance, RoutingPlan
 from steelyard.reported_keys import ReportedKeys
 from steelyard.spark.caller_warnings import warn_caller
@@ -26,8 +27,11 @@ from steelyard.spark.routing import (
     require_workers_of,
 )
 from steelyard.spark.streaming.grouped_stream import GroupedStream
+from steelyard.spark.streaming.real_time_stage import RealTimeStage
+from steelyard.spark.streaming.real_time_stream import RealTimeStream
 from steelyard.spark.streaming.requirements import (
     period_of,
+    require_real_time,
     require_room_for_state,
     require_time,
     require_window,
@@ -36,6 +40,52 @@ from steelyard.spark.streaming.requirements import (
 from steelyard.spark.streaming.source_stage import SourceStage
 from steelyard.spark.versions.supported import require_streams
 from steelyard.windows import Window
+
+
+@overload
+def group_stream(
+    stream: DataFrame,
+    *key: str | Column,
+    workers: int,
+    placement: RealTime,
+    control: str | os.PathLike[str],
+    slot: int | str = ...,
+    salt: Sequence[str] | None = ...,
+    routing: Balance = ...,
+    arrived: str | None = ...,
+) -> RealTimeStream: ...
+
+
+@overload
+def group_stream(
+    stream: DataFrame,
+    *key: str | Column,
+    workers: int,
+    placement: Pull | Delegated = ...,
+    control: str | os.PathLike[str] | None = ...,
+    window: Window | None = ...,
+    slot: int | str = ...,
+    weight: str | None = ...,
+    salt: Sequence[str] | None = ...,
+    routing: Routing = ...,
+    arrived: str | None = ...,
+) -> GroupedStream: ...
+
+
+@overload
+def group_stream(
+    stream: DataFrame,
+    *key: str | Column,
+    workers: int,
+    placement: Placement = ...,
+    control: str | os.PathLike[str] | None = ...,
+    window: Window | None = ...,
+    slot: int | str = ...,
+    weight: str | None = ...,
+    salt: Sequence[str] | None = ...,
+    routing: Routing = ...,
+    arrived: str | None = ...,
+) -> GroupedStream | RealTimeStream: ...
 
 
 def group_stream(
@@ -50,7 +100,7 @@ def group_stream(
     salt: Sequence[str] | None = None,
     routing: Routing = Balance(),  # noqa: B008  # frozen
     arrived: str | None = None,
-) -> GroupedStream:
+) -> GroupedStream | RealTimeStream:
     """Group a stream by key on balanced workers, like `group_by`.
 
     While the query runs, the sources learn hot keys and the speeds of workers. The results are
@@ -63,10 +113,11 @@ def group_stream(
         workers: The number of workers.
         placement: `Pull()`: workers are tasks without state, and a free task slot takes the next
             one. `Delegated()`: workers stay on the executors that hold their state, and virtual
-            workers move from busy workers to idle ones.
+            workers move from busy workers to idle ones. `RealTime()`: every message is processed
+            when it arrives, by Spark's own expressions, on Spark 4.3 and newer.
         control: A folder that the driver and all executors share. Sources follow the plans and
             assignments that the driver publishes there. Without it each source plans from the
-            rows that it reads, and nothing is learned. `Delegated` needs it.
+            rows that it reads, and nothing is learned. `Delegated` and `RealTime` need it.
         window: Windows of event time, for `aggregate`.
         slot: The time between two decisions on plans and virtual workers: a number of
             micro-batches, or a length of time such as "30 seconds", after which the next
@@ -79,7 +130,8 @@ def group_stream(
         arrived: A column of times from which latencies are measured; Kafka's by default.
 
     Returns:
-        The grouped stream, on which `aggregate` or `map_arrow` defines the result.
+        The grouped stream, on which `aggregate` or `map_arrow` defines the result; with `RealTime`,
+        `select` or `transform`.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -100,6 +152,8 @@ def group_stream(
     """
     crew = StreamWorkers(workers, placement)
     _require_stream(stream)
+    if isinstance(placement, RealTime):
+        require_real_time(stream, routing, control=control, window=window, weight=weight)
     found = ResolvedColumns.of(stream, key, weight=weight, salt=salt)
     _require_arrived(stream, arrived)
     require_routing(routing, ["balance", "plan", "scheme"])
@@ -113,9 +167,9 @@ def group_stream(
     period = period_of(placement, window)
     length = slot_length_of(slot)
     store = None if control is None else ControlStore(control)
+    if crew.own_virtual_workers and store is not None:
+        _require_same_workers(store, workers)
     if crew.are_delegated:
-        if store is not None:
-            _require_same_workers(store, workers)
         require_room_for_state(stream.sparkSession, workers, control)
     if store is not None:
         store.prepare()
@@ -124,7 +178,7 @@ def group_stream(
         Controller,
         workers,
         crew.each,
-        delegation=crew.are_delegated,
+        delegation=crew.own_virtual_workers,
         store=store,
         slot=length,
         epsilon=balance.epsilon,
@@ -134,16 +188,31 @@ def group_stream(
         rules=crew.rules,
         foresees=kind_of(routing) != "scheme" and weight is None,
     )
+    salts = _salts(found, routing)
+    arrived = arrived or ("timestamp" if _is_kafka(stream) else None)
+    if isinstance(placement, RealTime):
+        assert store is not None  # `require_real_time`
+        stage = RealTimeStage(
+            frame=found.wide,
+            key=found.hashed_key(buckets),
+            written_key=key,
+            workers=crew,
+            control=store,
+            salts=salts or found.salts().names,
+            arrived=arrived,
+            parts=placement.parts,
+        )
+        return RealTimeStream(stage, make_controller)
     source = SourceStage(
         frame=found.wide,
         key=found.hashed_key(buckets),
         workers=crew,
         control=store,
         routing=routing,
-        salts=_salts(found, routing),
+        salts=salts,
         in_order=found.in_order,
         weight=found.weight,
-        arrived=arrived or ("timestamp" if _is_kafka(stream) else None),
+        arrived=arrived,
         window=window,
         reported=ReportedKeys.of(balance.report_keys),
         by_event_time=period.micros > 0,

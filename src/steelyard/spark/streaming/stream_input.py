@@ -1,5 +1,6 @@
 """The source of `steelyard stream`: settings enter; a streaming DataFrame and its key leave."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -61,6 +62,14 @@ class StreamInput:
         found = of_command_line(frame, key)
         return frame, found if isinstance(found, str) else found.alias("key")
 
+    def recent(self, spark: SparkSession, seconds: float = 60.0) -> DataFrame:
+        """Return the messages of the topic in the last seconds, as a batch."""
+        since = round((time.time() - seconds) * 1000)
+        reader = spark.read.format(self.kind).option("startingTimestamp", since)
+        reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
+        with kafka_failures(f"source {self.kind}"):
+            return _with_text(reader.options(**self._topic_options).load())
+
     def _read(self, spark: SparkSession) -> DataFrame:
         reader = spark.readStream.format(self.kind)
         if self.kind == "rate":
@@ -75,15 +84,15 @@ class StreamInput:
         return self._read_rows(spark, reader)
 
     def _read_topic(self, reader: DataStreamReader) -> DataFrame:
+        reader = reader.option("startingOffsets", "earliest")
+        return _with_text(reader.options(**self._topic_options).load())
+
+    @property
+    def _topic_options(self) -> dict[str, str]:
         assert self.servers is not None
         assert self.topic is not None
-        reader = reader.option("kafka.bootstrap.servers", self.servers)
-        reader = reader.option("subscribe", self.topic).option("startingOffsets", "earliest")
-        return (
-            reader.options(**self.options)
-            .load()
-            .withColumns({name: F.col(name).cast("string") for name in ("key", "value")})
-        )
+        own = {"kafka.bootstrap.servers": self.servers, "subscribe": self.topic}
+        return own | dict(self.options)
 
     def _read_words(self, reader: DataStreamReader) -> DataFrame:
         words = F.explode(F.split(F.lower("value"), r"\W+")).alias("word")
@@ -98,3 +107,8 @@ class StreamInput:
                 "least one file there first"
             ) from error
         return reader.schema(schema).load(self.path)
+
+
+def _with_text(messages: DataFrame) -> DataFrame:
+    """Return messages of Kafka with text for a key and a value."""
+    return messages.withColumns({name: F.col(name).cast("string") for name in ("key", "value")})

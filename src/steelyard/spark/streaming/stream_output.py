@@ -14,6 +14,9 @@ from steelyard.spark.failures import kafka_failures
 OUTPUTS = ("console", "parquet", "kafka")
 """The kinds of sinks."""
 
+_BATCH = "5 seconds"
+"""The length of a batch in real-time mode; Spark allows no shorter one."""
+
 RunningQuery = StreamingQuery
 """The type of a running query, for commands, which do not import pyspark."""
 
@@ -29,6 +32,7 @@ class StreamOutput:
         topic: Kafka's topic.
         once: Whether the query ends after it has read all available messages.
         options: Further options of Spark's sink, which may hold secrets.
+        in_real_time: Whether the query runs in Spark's real-time mode, with batches of 5 seconds.
 
     Raises:
         ValueError: The kind is unknown, or one of its settings is missing.
@@ -40,6 +44,7 @@ class StreamOutput:
     topic: str | None = None
     once: bool = False
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    in_real_time: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in OUTPUTS:
@@ -58,14 +63,18 @@ class StreamOutput:
             )
 
     def start(
-        self, results: DataFrame, key: str, checkpoint: str, show: Callable[[DataFrame], None]
+        self,
+        results: DataFrame,
+        key: str,
+        write: Callable[[DataFrame], DataStreamWriter],
+        show: Callable[[DataFrame], None],
     ) -> StreamingQuery:
         """Start the query.
 
         Args:
             results: The results of each key.
             key: The column of the key, which becomes the key of Kafka's messages.
-            checkpoint: The folder from which a restarted query resumes.
+            write: Returns the writer of a frame, which has the checkpoint.
             show: Called with the results of every micro-batch, for the sink `console`.
 
         Returns:
@@ -73,22 +82,27 @@ class StreamOutput:
         """
         with kafka_failures(f"sink {self.kind}"):
             if self.kind == "kafka":
-                writer = self._write_topic(results, key)
+                writer = self._to_topic(write(self._messages(results, key)))
             elif self.kind == "parquet":
-                writer = results.writeStream.foreachBatch(self._write_folder)
+                writer = write(results).foreachBatch(self._write_folder)
             else:
-                writer = results.writeStream.foreachBatch(lambda batch, _: show(batch))
-            writer = writer.outputMode("update").option("checkpointLocation", checkpoint)
+                writer = write(results).foreachBatch(lambda batch, _: show(batch))
+            writer = writer.outputMode("update")
+            if self.in_real_time:
+                trigger = {"realTime": _BATCH}  # unknown to older versions of PySpark
+                return writer.trigger(**trigger).start()
             return (writer.trigger(availableNow=True) if self.once else writer).start()
 
-    def _write_topic(self, results: DataFrame, key: str) -> DataStreamWriter:
-        assert self.servers is not None
-        assert self.topic is not None
-        messages = results.select(
+    def _messages(self, results: DataFrame, key: str) -> DataFrame:
+        return results.select(
             results[f"`{key}`"].cast("string").alias("key"),
             F.to_json(F.struct("*")).alias("value"),
         )
-        writer = messages.writeStream.format("kafka")
+
+    def _to_topic(self, writer: DataStreamWriter) -> DataStreamWriter:
+        assert self.servers is not None
+        assert self.topic is not None
+        writer = writer.format("kafka")
         writer = writer.option("kafka.bootstrap.servers", self.servers).option("topic", self.topic)
         return writer.options(**self.options)
 

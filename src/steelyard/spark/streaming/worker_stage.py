@@ -18,10 +18,12 @@ from steelyard.executor.stopwatch import Stopwatch
 from steelyard.executor.worker import Worker
 from steelyard.executor.worker_output import REPORT, Unpacked
 from steelyard.spark.arrow_types import spark_schema
+from steelyard.spark.columns import named
 from steelyard.spark.hashed_partitions import label_of
 from steelyard.spark.shipping import shipped
 from steelyard.spark.streaming.hidden_columns import WATERMARK
 from steelyard.spark.streaming.processors import stateful
+from steelyard.spark.streaming.state_schema import definition_word
 from steelyard.spark.versions.partitions import to_partitions
 
 BLOCKS = spark_schema(worker_output.BLOCKS)
@@ -68,8 +70,12 @@ def where_state_is(
 
 
 def merged_by_bin(blocks: DataFrame, merging: Merging) -> DataFrame:
-    """Merge the partial states of each shard; the bin of a block is its shard."""
-    by_bin = blocks.select("bin", "block").groupBy("bin")
+    """Merge the partial states of each shard; the bin of a block is its shard.
+
+    The key of the state is the bin, under a name that has the definition of the query.
+    """
+    name = definition_word(merging.definition)
+    by_bin = blocks.select("bin", "block", F.col("bin").alias(name)).groupBy(named(name))
     return by_bin.transformWithStateInPandas(
         stateful(merging), with_report(BLOCKS), "Update", "None"
     )

@@ -84,7 +84,9 @@ def _like(kind: DataType, arrow: pa.DataType) -> DataType:
     return kind
 
 
-CALLS_WITHOUT_PANDAS = hasattr(F, "arrow_udf")
+_ARROW_UDF = getattr(F, "arrow_udf", None)
+
+CALLS_WITHOUT_PANDAS = _ARROW_UDF is not None
 """Whether the tasks of an `arrow_function` need no pandas: so since Spark 4.1."""
 
 
@@ -98,8 +100,8 @@ def arrow_function(
         inputs: The Arrow types of the arguments.
         result: The type of the result.
     """
-    if CALLS_WITHOUT_PANDAS:
-        made: Callable[..., Column] = F.arrow_udf(function, result)
+    if _ARROW_UDF is not None:
+        made: Callable[..., Column] = _ARROW_UDF(function, result)
         return made
     import pandas as pd  # only older versions need it
     from pyspark.sql.pandas.functions import pandas_udf

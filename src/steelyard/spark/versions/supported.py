@@ -19,6 +19,9 @@ in its DataFrame API."""
 STREAMS_ON_CONNECT = (4, 1)
 """The first version with `group_stream` on Spark Connect: that of Spark 4.0 lacks Python state."""
 
+REAL_TIME = (4, 3)
+"""The first version whose real-time mode has a shuffle."""
+
 CONNECT = (4, 0)
 """The first version with Spark Connect: that of Spark 3.5 has classes of its own for frames."""
 

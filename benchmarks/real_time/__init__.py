@@ -1,0 +1,1 @@
+"""Measurements in Spark's real-time mode."""
