@@ -27,13 +27,26 @@ class SparkFailed(ValueError):  # noqa: N818
 
 @contextmanager
 def plain_failures(what: str) -> Iterator[None]:
-    """Replace errors of Spark by a `SparkFailed` of one sentence; do not change other errors."""
+    """Replace errors of Spark by a `SparkFailed` of one sentence; do not change other errors.
+
+    If Ctrl-C interrupts PySpark while it reads results, it closes the connection, and then raises
+    the error of this connection in place of `KeyboardInterrupt`.
+    """
     try:
         yield
     except Exception as error:
+        if any(isinstance(cause, KeyboardInterrupt) for cause in _contexts(error)):
+            raise KeyboardInterrupt from error
         if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
             raise
         raise SparkFailed(f"{what}: {sentence_of(str(error))}") from error
+
+
+def _contexts(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors that were handled when an error was raised."""
+    while error.__context__ is not None:
+        error = error.__context__
+        yield error
 
 
 @contextmanager
