@@ -173,3 +173,11 @@ def test_a_description_names_keys_as_the_setting_says(spark, report_keys):
     assert shown in texts
     assert ">hot<" not in texts
     assert not re.search(r"^  hot ", str(plan.describe()), re.MULTILINE)
+
+
+def test_hot_keys_may_be_invalid_utf8(spark):
+    """Such bytes are shown as escape sequences."""
+    key = "cast(if(id % 3 = 0, X'FF21', cast(string(id % 500) AS binary)) AS string) AS key"
+    frame = spark.range(0, ROWS, 1, 2).selectExpr(key, "id")
+    (hot,) = sy.plan(frame, "key", workers=WORKERS).describe().hot
+    assert str(hot) == r"\xff!"

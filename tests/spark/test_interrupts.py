@@ -8,7 +8,9 @@ import sys
 from threading import Thread
 
 import pytest
+from pyspark.errors import PySparkRuntimeError
 
+from steelyard.spark.failures import plain_failures
 from steelyard.spark.interrupts import (
     deferred_interrupts,
     quiet_interrupts,
@@ -84,6 +86,20 @@ def test_an_interrupted_doctor_prints_one_line_and_stops_spark(terminal, moment)
     for word in ("Traceback", "ERROR", "Exception", "py4j"):
         assert word not in terminal.shown
     until(lambda: not terminal.has_processes())
+
+
+def read_while_interrupted():
+    """PySpark closes the connection to Java, and raises the error of this connection."""
+    try:
+        raise KeyboardInterrupt
+    finally:
+        raise PySparkRuntimeError("Broken pipe") from None
+
+
+def test_an_interrupt_is_no_failure_of_spark():
+    """The error of PySpark hides the interrupt, but was raised because of it."""
+    with pytest.raises(KeyboardInterrupt), plain_failures("rows"):
+        read_while_interrupted()
 
 
 def interrupt():

@@ -30,9 +30,9 @@ from steelyard.doctor.key_counts import BUCKETS, TOP, KeyCounts, TopKey, counted
 from steelyard.doctor.periods import OverTime, over_time
 from steelyard.doctor.strategies import compared
 from steelyard.doctor.work import JOIN, KindOfWork
-from steelyard.key_text import Name
 from steelyard.reported_keys import ReportedKeys
 from steelyard.spark.columns import HIDDEN, Key, named, require_frame, seconds_of
+from steelyard.spark.key_names import decoded
 from steelyard.spark.resolved_columns import ResolvedColumns, column_code, column_named
 from steelyard.spark.versions.arrow import to_arrow
 from steelyard.spark.versions.interfaces import tried_cast
@@ -151,7 +151,7 @@ def key_counts(frame: DataFrame, names: tuple[str, ...], workers: int) -> KeyCou
     return KeyCounts(
         values=_numbers(falling, "number"),
         keys_with=_numbers(falling, "keys"),
-        top=tuple(TopKey(_name(row["name"]), row["messages"], row["number"]) for row in hottest),
+        top=tuple(TopKey(decoded(row["name"]), row["messages"], row["number"]) for row in hottest),
         by_bucket=_placed(by_bucket, "messages", BUCKETS),
         keys_by_bucket=_placed(by_bucket, "keys", BUCKETS),
         by_partition={
@@ -198,15 +198,6 @@ def _texts(names: tuple[str, ...]) -> Column:
     """Return the columns of a key as an array of texts; they may be invalid UTF-8, so as bytes."""
     texts = (F.substring(named(name).cast("string"), 1, _LONGEST_TEXT) for name in names)
     return F.array(*(text.cast("binary") for text in texts))
-
-
-def _name(texts: list[bytes | None]) -> Name:
-    r"""Decode the columns of a key; bytes that are not UTF-8 become escape sequences.
-
-    >>> _name([b"caf\xc3\xa9", b"\xff!", None])
-    ('café', '\\xff!', None)
-    """
-    return tuple(None if t is None else t.decode("utf-8", "backslashreplace") for t in texts)
 
 
 def _row_bytes(frame: DataFrame) -> float | None:
@@ -292,7 +283,7 @@ def _over_time(fields: _Fields, messages: int, workers: int, reported: ReportedK
     table = to_arrow(rows.select(time, key.hashed().alias("hash"), name))
     _, first, keys = np.unique(_numbers(table, "hash"), return_index=True, return_inverse=True)
     texts = table["name"].take(pa.array(first)).to_pylist()
-    names = [reported.shown_columns(_name(text)) for text in texts]
+    names = [reported.shown_columns(decoded(text)) for text in texts]
     times = table["time"].to_numpy(zero_copy_only=False).astype(np.float64)
     return over_time(times, keys, names, workers)
 

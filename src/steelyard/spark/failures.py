@@ -32,13 +32,26 @@ def is_of_spark(error: Exception) -> bool:
 
 @contextmanager
 def plain_failures(what: str) -> Iterator[None]:
-    """Replace errors of Spark by a `SparkFailed` of one sentence; do not change other errors."""
+    """Replace errors of Spark by a `SparkFailed` of one sentence; do not change other errors.
+
+    If Ctrl-C interrupts PySpark while it reads results, it closes the connection, and then raises
+    the error of this connection in place of `KeyboardInterrupt`.
+    """
     try:
         yield
     except Exception as error:
+        if any(isinstance(cause, KeyboardInterrupt) for cause in _contexts(error)):
+            raise KeyboardInterrupt from error
         if not is_of_spark(error):
             raise
         raise SparkFailed(f"{what}: {sentence_of(str(error))}") from error
+
+
+def _contexts(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors that were handled when an error was raised."""
+    while error.__context__ is not None:
+        error = error.__context__
+        yield error
 
 
 @contextmanager

@@ -3,12 +3,14 @@
 A frame and its plan enter; the most frequent keys of the largest split buckets leave.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
-from steelyard.key_text import WIDTH
+from steelyard.key_text import WIDTH, Name
 from steelyard.plans import RoutingPlan
 from steelyard.plans.description import LISTED, BucketKey
 from steelyard.spark.columns import HIDDEN, Key, amount_of, named
@@ -73,7 +75,7 @@ def _most_frequent(
     )
     return {
         row[bucket]: tuple(
-            BucketKey(tuple(found[name]), -found[amount] / row["total"])
+            BucketKey(decoded(found[name]), -found[amount] / row["total"])
             for place, found in enumerate(row["keys"])
             if place == 0 or -found[amount] >= _LEAST_SHARE * row["total"]
         )
@@ -83,8 +85,20 @@ def _most_frequent(
 
 
 def key_as_text(frame: DataFrame, names: tuple[str, ...]) -> Column:
-    """Return the columns of a key as an array of short texts; binary values in hexadecimal."""
-    return F.array(*(_text(frame, name) for name in names))
+    """Return the columns of a key as an array of short texts; binary values in hexadecimal.
+
+    Texts may be invalid UTF-8, so they are bytes.
+    """
+    return F.array(*(_text(frame, name).cast("binary") for name in names))
+
+
+def decoded(texts: Iterable[bytes | None]) -> Name:
+    r"""Decode the columns of a key; bytes that are not UTF-8 become escape sequences.
+
+    >>> decoded([b"caf\xc3\xa9", b"\xff!", None])
+    ('café', '\\xff!', None)
+    """
+    return tuple(None if t is None else t.decode("utf-8", "backslashreplace") for t in texts)
 
 
 def _text(frame: DataFrame, name: str) -> Column:
