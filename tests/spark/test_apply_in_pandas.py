@@ -214,7 +214,7 @@ def test_bad_arguments_are_refused_before_any_job(skewed):
     with pytest.raises(TypeError, match=r"function must take one argument, .* takes 0"):
         grouped.apply_in_pandas(lambda: None, SUMS)
     nested = sy.group_by(skewed.selectExpr("struct(page) AS s"), "s", workers=2)
-    with pytest.raises(ValueError, match="key: column 's' is struct<page:string>, but apply_in_p"):
+    with pytest.raises(ValueError, match=r"key: column 's' has the type struct<page:string>, but"):
         nested.apply_in_pandas(sums, SUMS)
     assert before == jobs(skewed)
     for routing, kind in (

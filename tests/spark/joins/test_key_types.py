@@ -106,7 +106,8 @@ def test_a_plan_for_another_type_is_refused(spark):
     rows = spark.range(40).selectExpr("int(id % 3) AS id")
     plan = sy.plan(rows, "id", workers=2)
     with pytest.raises(
-        ValueError, match=r"plan is for column 'id' as int, .* compares it as bigint"
+        ValueError,
+        match=r"column 'id' is int in `big`, .* compares it as bigint; cast",
     ):
         sy.join(rows, spark.range(3), "id", workers=2, routing=plan)
 
