@@ -14,7 +14,9 @@ from steelyard.deployment import broker
 from steelyard.spark.session import CHECKPOINTS_ON_DISK, STATE_IN_ROCKSDB
 from tests.waiting import until
 
-WORKERS, TASK_SLOTS = 4, 20
+WORKERS = 4
+TASK_SLOTS = 40
+"""Enough for two queries with a task for each partition and worker, and for batch jobs."""
 
 
 def session():
