@@ -155,7 +155,7 @@ class GroupedStream(ControlledStream):
         When the query runs, Spark hides the error of a subquery, and for stateful work it reports
         only that a Python process exited.
         """
-        if self._definition is not None:
+        if self._session is not None:
             return  # the error about a second result is more useful
         require_on_executors(self._source.session, modules, by_value(work, ()))
 
